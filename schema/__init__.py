@@ -1,0 +1,1 @@
+"""Pure contracts: what is stored, sent and shown. No framework, no I/O, no clock."""

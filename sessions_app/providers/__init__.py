@@ -1,0 +1,1 @@
+"""Providers: the port, the transport that records phases, the wire formats, the scripted demo."""
