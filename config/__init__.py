@@ -1,0 +1,1 @@
+"""Composition only: settings, URLs and the ASGI application. Nothing here decides."""

@@ -1,0 +1,327 @@
+"""Reads the environment strictly: a value is what it says, or the start is refused in one line."""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal, NoReturn, TypeVar
+from urllib.parse import SplitResult, unquote, urlsplit
+
+Role = Literal["web", "worker"]
+T = TypeVar("T")
+
+LOOPBACK_HOSTS: Final = ("localhost", "127.0.0.1", "[::1]")
+LEASE_HEARTBEATS: Final = 3
+"""A lease shorter than this many heartbeats would take a slow disk for a death."""
+
+SHORTEST_SECRET_KEY: Final = 32
+_HIDDEN: Final = ("SECRET_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DATABASE_URL", "REDIS_URL")
+_SERVING_COMMANDS: Final[Mapping[str, Role]] = {"runserver": "web", "drain_worker": "worker"}
+_HOST: Final = re.compile(r"\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?\Z|\[[0-9A-Fa-f:.]+\]\Z|\*\Z")
+_MODEL: Final = re.compile(r"[a-z0-9][a-z0-9_-]*:\S+\Z")
+
+
+class BadVariable(Exception):
+    """A variable of the environment has a value that is not allowed.
+
+    The text is one line for the operator. It does not show values that are or may hold secrets.
+    """
+
+    def __init__(self, *, name: str, value: str, allowed: str) -> None:
+        self.name = name
+        shown = "(not shown)" if name in _HIDDEN else repr(value)
+        super().__init__(f"{name}: {shown} is not allowed. Allowed: {allowed}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SQLite:
+    path: Path
+
+
+@dataclass(frozen=True, kw_only=True)
+class PostgreSQL:
+    name: str
+    user: str
+    password: str
+    host: str
+    port: str
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Environment:
+    """Every variable of the environment that the product reads, parsed."""
+
+    role: Role | None
+    database: SQLite | PostgreSQL
+    redis_url: str | None
+    secret_key: str | None
+    allowed_hosts: tuple[str, ...]
+    csrf_trusted_origins: tuple[str, ...]
+    debug: bool
+    log_format: Literal["text", "json"]
+    openai_api_key: str | None
+    openai_base_url: str | None
+    anthropic_api_key: str | None
+    anthropic_base_url: str | None
+    default_model: str
+    recovery_policy: Literal["continue", "ask", "off"]
+    recovery_budget: int
+    heartbeat_seconds: float
+    lease_seconds: float
+    sweep_seconds: float
+    run_dir: Path
+    checkpoint_seconds: float
+    grace_seconds: float
+    drains_per_worker: int
+    startup_recovery: bool
+
+
+def read(environ: Mapping[str, str], *, root: Path) -> Environment:
+    """Parse everything at once. Relative paths are relative to ``root``.
+
+    Raises BadVariable for the first value that is not allowed.
+    """
+    reader = _Reader(environ)
+    parsed = Environment(
+        role=reader.optional("HOLDFAST_ROLE", _choice("web", "worker")),
+        database=reader.required(
+            "DATABASE_URL", "sqlite:///var/holdfast.sqlite3", lambda text: _database(text, root)
+        ),
+        redis_url=reader.optional("REDIS_URL", _redis_url),
+        secret_key=reader.optional("SECRET_KEY", _secret_key),
+        allowed_hosts=reader.required("ALLOWED_HOSTS", ",".join(LOOPBACK_HOSTS), _hosts),
+        csrf_trusted_origins=reader.required("CSRF_TRUSTED_ORIGINS", "", _origins),
+        debug=reader.required("DEBUG", "0", _flag),
+        log_format=reader.required("LOG_FORMAT", "text", _choice("text", "json")),
+        openai_api_key=reader.optional("OPENAI_API_KEY", _key),
+        openai_base_url=reader.optional("OPENAI_BASE_URL", _base_url),
+        anthropic_api_key=reader.optional("ANTHROPIC_API_KEY", _key),
+        anthropic_base_url=reader.optional("ANTHROPIC_BASE_URL", _base_url),
+        default_model=reader.required("HOLDFAST_DEFAULT_MODEL", "demo:scripted", _model),
+        recovery_policy=reader.required(
+            "HOLDFAST_RECOVERY_POLICY", "continue", _choice("continue", "ask", "off")
+        ),
+        recovery_budget=reader.required("HOLDFAST_RECOVERY_BUDGET", "3", _whole(0, 1000)),
+        heartbeat_seconds=reader.required("HOLDFAST_HEARTBEAT_SECONDS", "5", _seconds(0.05, 3600)),
+        lease_seconds=reader.required("HOLDFAST_LEASE_SECONDS", "20", _seconds(0.15, 86400)),
+        sweep_seconds=reader.required("HOLDFAST_SWEEP_SECONDS", "10", _seconds(0.05, 86400)),
+        run_dir=reader.required("HOLDFAST_RUN_DIR", "var/run", lambda text: _path(text, root)),
+        checkpoint_seconds=reader.required("HOLDFAST_CHECKPOINT_SECONDS", "1", _seconds(0.05, 3600)),
+        grace_seconds=reader.required("HOLDFAST_GRACE_SECONDS", "20", _seconds(0.5, 3600)),
+        drains_per_worker=reader.required("HOLDFAST_DRAINS_PER_WORKER", "500", _whole(1, 100_000)),
+        startup_recovery=reader.required("HOLDFAST_STARTUP_RECOVERY", "1", _flag),
+    )
+    _check_lease(parsed, environ)
+    return parsed
+
+
+def _check_lease(parsed: Environment, environ: Mapping[str, str]) -> None:
+    least = LEASE_HEARTBEATS * parsed.heartbeat_seconds
+    if parsed.lease_seconds < least:
+        raise BadVariable(
+            name="HOLDFAST_LEASE_SECONDS",
+            value=environ.get("HOLDFAST_LEASE_SECONDS", "20"),
+            allowed=(
+                f"at least {LEASE_HEARTBEATS} heartbeats, that is {least:g} "
+                f"with HOLDFAST_HEARTBEAT_SECONDS={parsed.heartbeat_seconds:g}"
+            ),
+        )
+
+
+class _Refused(Exception):
+    """The parser's word for "not allowed"; its text says what is."""
+
+
+class _Reader:
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+
+    def required(self, name: str, default: str, parse: Callable[[str], T]) -> T:
+        return self._parse(name, self._environ.get(name, default), parse)
+
+    def optional(self, name: str, parse: Callable[[str], T]) -> T | None:
+        """An empty value counts as unset: that is how compose files and units clear a variable."""
+        text = self._environ.get(name, "")
+        return self._parse(name, text, parse) if text else None
+
+    def _parse(self, name: str, text: str, parse: Callable[[str], T]) -> T:
+        try:
+            return parse(text)
+        except _Refused as refused:
+            raise BadVariable(name=name, value=text, allowed=str(refused)) from None
+
+
+def _refuse(allowed: str) -> NoReturn:
+    raise _Refused(allowed)
+
+
+def _flag(text: str) -> bool:
+    if text not in ("0", "1"):
+        _refuse("0 or 1")
+    return text == "1"
+
+
+C = TypeVar("C", bound=str)
+
+
+def _choice(*choices: C) -> Callable[[str], C]:
+    def parse(text: str) -> C:
+        for choice in choices:
+            if text == choice:
+                return choice
+        _refuse(", ".join(choices))
+
+    return parse
+
+
+def _whole(least: int, most: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not re.fullmatch(r"[0-9]{1,9}", text) or not least <= int(text) <= most:
+            _refuse(f"a whole number from {least} to {most}")
+        return int(text)
+
+    return parse
+
+
+def _seconds(least: float, most: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        if not re.fullmatch(r"[0-9]{1,9}(\.[0-9]{1,9})?", text) or not least <= float(text) <= most:
+            _refuse(f"seconds from {least:g} to {most:g}, such as 5 or 0.5")
+        return float(text)
+
+    return parse
+
+
+def _path(text: str, root: Path) -> Path:
+    if not text or "\0" in text:
+        _refuse("a path of a directory, absolute or relative to the project")
+    return root / text
+
+
+def _secret_key(text: str) -> str:
+    if len(text) < SHORTEST_SECRET_KEY:
+        _refuse(f"at least {SHORTEST_SECRET_KEY} characters, kept secret and the same on every host")
+    return text
+
+
+def _key(text: str) -> str:
+    if not text.isascii() or not text.isprintable() or " " in text:
+        _refuse("the key as the provider shows it: printable ASCII without spaces")
+    return text
+
+
+def _model(text: str) -> str:
+    if not _MODEL.match(text):
+        _refuse("provider:model, such as demo:scripted")
+    return text
+
+
+def _items(text: str) -> tuple[str, ...]:
+    return tuple(item for part in text.split(",") if (item := part.strip()))
+
+
+def _hosts(text: str) -> tuple[str, ...]:
+    hosts = _items(text)
+    if not hosts or not all(_HOST.match(host) for host in hosts):
+        _refuse("host names separated by commas, without scheme or port, such as chat.example.org")
+    return hosts
+
+
+def _origins(text: str) -> tuple[str, ...]:
+    origins = _items(text)
+    if not all(re.match(r"https?://[^/\s]+\Z", origin) for origin in origins):
+        _refuse("origins separated by commas, such as https://chat.example.org")
+    return origins
+
+
+def _split(text: str, allowed: str) -> SplitResult:
+    """Raises _Refused where the standard library would raise ValueError (a bad port or bracket)."""
+    try:
+        parts = urlsplit(text)
+        _ = parts.port
+    except ValueError:
+        _refuse(allowed)
+    return parts
+
+
+def _base_url(text: str) -> str:
+    allowed = "an http or https URL without query or fragment"
+    parts = _split(text, allowed)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        _refuse(allowed)
+    return text.rstrip("/")
+
+
+def _redis_url(text: str) -> str:
+    allowed = "redis://, rediss:// or unix:// URL of one Redis server"
+    parts = _split(text, allowed)
+    if parts.scheme not in ("redis", "rediss", "unix"):
+        _refuse(allowed)
+    if not (parts.path if parts.scheme == "unix" else parts.hostname):
+        _refuse(allowed)
+    return text
+
+
+_DATABASES: Final = (
+    "sqlite:///relative/path, sqlite:////absolute/path "
+    "or postgres://user:password@host:port/name (also postgresql://)"
+)
+
+
+def _database(text: str, root: Path) -> SQLite | PostgreSQL:
+    parts = _split(text, _DATABASES)
+    if parts.scheme == "sqlite":
+        return _sqlite(parts, root)
+    if parts.scheme in ("postgres", "postgresql"):
+        return _postgresql(parts)
+    _refuse(_DATABASES)
+
+
+def _sqlite(parts: SplitResult, root: Path) -> SQLite:
+    # Three slashes are an empty host and the slash in front of a relative path; a fourth makes it absolute.
+    path = unquote(parts.path)[1:]
+    if parts.netloc or not path or path.endswith("/") or parts.query or parts.fragment:
+        _refuse(_DATABASES)
+    if path == ":memory:":
+        _refuse("a SQLite file: a database in memory would not reach the workers, nor survive")
+    return SQLite(path=root / path)
+
+
+def _postgresql(parts: SplitResult) -> PostgreSQL:
+    name = unquote(parts.path)[1:]
+    if not name or "/" in name or parts.fragment:
+        _refuse(_DATABASES)
+    options = _postgresql_options(parts.query)
+    return PostgreSQL(
+        name=name,
+        user=unquote(parts.username or ""),
+        password=unquote(parts.password or ""),
+        host=options.pop("host", unquote(parts.hostname or "")),
+        port=str(parts.port or ""),
+        options=options,
+    )
+
+
+_POSTGRESQL_OPTIONS: Final = (
+    "host", "sslmode", "sslrootcert", "sslcert", "sslkey", "connect_timeout", "application_name",
+)  # fmt: skip
+
+
+def _postgresql_options(query: str) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for item in query.split("&") if query else ():
+        name, equals, value = item.partition("=")
+        if not equals or name not in _POSTGRESQL_OPTIONS:
+            _refuse(f"{_DATABASES}; after ? only {', '.join(_POSTGRESQL_OPTIONS)}")
+        options[name] = unquote(value)
+    return options
+
+
+def serving_role(argv: list[str]) -> Role | None:
+    """What a process started without HOLDFAST_ROLE serves, told from its command line; None for commands."""
+    program, *arguments = [*argv, ""]
+    name = Path(program).parent.name if program.endswith("__main__.py") else Path(program).name
+    if name == "daphne":
+        return "web"
+    return _SERVING_COMMANDS.get(arguments[0])

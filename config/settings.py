@@ -1,0 +1,185 @@
+"""Settings, composed from the environment. What each variable means is in docs and in config.env."""
+
+import os
+import sys
+import warnings
+from pathlib import Path
+
+from config import databases, env, logs, paths
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+try:
+    _env = env.read(os.environ, root=BASE_DIR)
+except env.BadVariable as bad:
+    print(f"holdfast: {bad}", file=sys.stderr)
+    raise SystemExit(2) from None
+
+# --- What the product itself reads -----------------------------------------------------------------
+
+HOLDFAST_ROLE = _env.role or env.serving_role(sys.argv)
+HOLDFAST_DEFAULT_MODEL = _env.default_model
+HOLDFAST_RECOVERY_POLICY = _env.recovery_policy
+HOLDFAST_RECOVERY_BUDGET = _env.recovery_budget
+HOLDFAST_HEARTBEAT_SECONDS = _env.heartbeat_seconds
+HOLDFAST_LEASE_SECONDS = _env.lease_seconds
+HOLDFAST_SWEEP_SECONDS = _env.sweep_seconds
+HOLDFAST_RUN_DIR = _env.run_dir
+HOLDFAST_CHECKPOINT_SECONDS = _env.checkpoint_seconds
+HOLDFAST_GRACE_SECONDS = _env.grace_seconds
+HOLDFAST_DRAINS_PER_WORKER = _env.drains_per_worker
+HOLDFAST_STARTUP_RECOVERY = _env.startup_recovery
+HOLDFAST_COORDINATOR = "sessions_app.execution.coordinator"
+OPENAI_API_KEY = _env.openai_api_key
+OPENAI_BASE_URL = _env.openai_base_url
+ANTHROPIC_API_KEY = _env.anthropic_api_key
+ANTHROPIC_BASE_URL = _env.anthropic_base_url
+
+# --- Files -------------------------------------------------------------------------------------------
+
+_only_loopback = set(_env.allowed_hosts) <= set(env.LOOPBACK_HOSTS)
+try:
+    paths.make_directory(HOLDFAST_RUN_DIR)
+    if isinstance(_env.database, env.SQLite):
+        paths.make_directory(_env.database.path.parent)
+    if _env.secret_key is None and not _only_loopback:
+        raise OSError(
+            "SECRET_KEY is required when ALLOWED_HOSTS names more than this machine: "
+            f"set it to at least {env.SHORTEST_SECRET_KEY} random characters, the same on every host"
+        )
+    paths.make_directory(BASE_DIR / "var")
+    SECRET_KEY = _env.secret_key or paths.secret_key(BASE_DIR / "var" / "secret_key")
+    _layer_socket = paths.layer_socket(HOLDFAST_RUN_DIR)
+except OSError as refused:
+    print(f"holdfast: {refused}", file=sys.stderr)
+    raise SystemExit(2) from None
+
+# --- Django ------------------------------------------------------------------------------------------
+
+DEBUG = _env.debug
+ALLOWED_HOSTS = list(_env.allowed_hosts)
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "channels",
+    "rest_framework",
+    "django_q",
+    "sessions_app",
+    "recovery",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "config.urls"
+ASGI_APPLICATION = "config.asgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "templates"],
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ]
+        },
+    }
+]
+
+DATABASES = {"default": databases.connection(_env.database, role=HOLDFAST_ROLE)}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in (
+        "UserAttributeSimilarityValidator",
+        "MinimumLengthValidator",
+        "CommonPasswordValidator",
+        "NumericPasswordValidator",
+    )
+]
+
+LANGUAGE_CODE = "en"
+TIME_ZONE = "UTC"
+USE_TZ = True
+
+STATIC_URL = "static/"
+STATIC_ROOT = BASE_DIR / "staticfiles"
+# Static files are served from where they lie: one command starts everything, and none is to be forgotten.
+WHITENOISE_USE_FINDERS = True
+
+LOGGING = logs.logging_config(_env.log_format)
+
+# --- Security ----------------------------------------------------------------------------------------
+
+CSRF_TRUSTED_ORIGINS = list(_env.csrf_trusted_origins)
+_https_only = bool(CSRF_TRUSTED_ORIGINS) and all(
+    origin.startswith("https://") for origin in CSRF_TRUSTED_ORIGINS
+)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = _https_only
+SESSION_COOKIE_HTTPONLY = True
+SESSION_COOKIE_SAMESITE = CSRF_COOKIE_SAMESITE = "Lax"
+SECURE_CONTENT_TYPE_NOSNIFF = True
+SECURE_REFERRER_POLICY = "same-origin"
+SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
+X_FRAME_OPTIONS = "DENY"
+
+# --- The queue ---------------------------------------------------------------------------------------
+
+# django-q2 warns when no timeout is set. One would end a worker process with every drain in it.
+warnings.filterwarnings("ignore", message="Retry and timeout are misconfigured", category=UserWarning)
+
+Q_CLUSTER = {
+    "name": "holdfast",
+    "orm": "default",
+    "broker_class": "sessions_app.execution.broker.SafeOrmBroker",
+    "workers": 2,
+    "timeout": None,
+    "retry": 60,
+    # A hand-over that failed stays in the queue and is delivered again, for ever.
+    "ack_failures": False,
+    "max_attempts": 0,
+    # A worker that recycles would stay until its last drain ended, and not be replaced before.
+    "recycle": 0,
+    "save_limit": -1,
+    "poll": 0.05,
+    "bulk": 20,
+    "queue_limit": 50,
+    "scheduler": False,
+    "catch_up": False,
+}
+
+# --- The live stream ---------------------------------------------------------------------------------
+
+if _env.redis_url is not None:
+    CHANNEL_LAYERS = {
+        "default": {
+            "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
+            "CONFIG": {"hosts": [_env.redis_url]},
+        }
+    }
+else:
+    CHANNEL_LAYERS = {
+        "default": {
+            "BACKEND": "sessions_app.live.layer.UnixSocketChannelLayer",
+            "CONFIG": {"path": str(_layer_socket)},
+        }
+    }
+
+REST_FRAMEWORK = {"UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser"}

@@ -1,0 +1,1 @@
+"""What happens to sessions whose owner died: discovery, claims, decisions."""
