@@ -56,6 +56,15 @@ class AttemptError(Contract):
     retry_after: float | None = None
 
 
+class StepError(Contract):
+    """Why a step ended without completing; ``error_class`` is absent when no request was involved."""
+
+    reason: Reason
+    message: str
+    error_class: ErrorClass | None = None
+    code: str | None = None
+
+
 class Decision(Contract):
     """What a person or a stated policy chose for an unknown outcome or a waiting call."""
 

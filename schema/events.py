@@ -1,0 +1,267 @@
+"""The durable facts of a session. Each class is one (type, version); the manifest lists them all.
+
+A published (type, version) never changes its meaning or its fields. A change is a new version beside
+the old one, so that every log that was ever written can be read.
+"""
+
+from typing import ClassVar, Final, Literal
+
+from pydantic import JsonValue
+
+from schema.attempts import AttemptError, Outcome, Purpose, StepError, Usage
+from schema.base import Contract
+from schema.inputs import Delivery, Origin
+
+Effect = Literal["read", "idempotent", "side_effect"]
+RecoveryPolicy = Literal["continue", "ask", "off"]
+
+
+class EventData(Contract):
+    """What one event carries. Position and time belong to the stored row, not to the data."""
+
+    type: ClassVar[str]
+    version: ClassVar[int] = 1
+
+
+class SessionCreated(EventData):
+    type = "session.created"
+    title: str
+    agent: str
+    model: str
+    recovery_policy: RecoveryPolicy | None = None
+
+
+class SessionUpdated(EventData):
+    """Only what changed is present. An empty recovery policy means: back to the agent's or the site's."""
+
+    type = "session.updated"
+    title: str | None = None
+    archived: bool | None = None
+    pinned: bool | None = None
+    recovery_policy: RecoveryPolicy | Literal[""] | None = None
+
+
+class SessionPaused(EventData):
+    """What was pending up to this event waits until a prompt or a resume."""
+
+    type = "session.paused"
+    reason: Literal["user", "recovery"]
+
+
+class SessionUnpaused(EventData):
+    type = "session.unpaused"
+    reason: Literal["prompt", "resume"]
+
+
+class PromptAdmitted(EventData):
+    type = "prompt.admitted"
+    message: str
+    text: str
+    digest: str
+    delivery: Delivery
+    origin: Origin
+    wake: bool
+
+
+class PromptPromoted(EventData):
+    type = "prompt.promoted"
+    message: str
+
+
+class PromptWithdrawn(EventData):
+    type = "prompt.withdrawn"
+    message: str
+
+
+class PromptDeliveryChanged(EventData):
+    type = "prompt.delivery_changed"
+    message: str
+    delivery: Delivery
+
+
+class AgentSwitched(EventData):
+    type = "agent.switched"
+    message: str
+    agent: str
+
+
+class ModelSwitched(EventData):
+    type = "model.switched"
+    message: str
+    model: str
+
+
+class StepStarted(EventData):
+    """A new assistant message is open. Whatever older one was still open stays closed for ever."""
+
+    type = "step.started"
+    message: str
+    agent: str
+    model: str
+    step: int
+
+
+class StepEnded(EventData):
+    type = "step.ended"
+    message: str
+    finish: str
+    usage: Usage | None = None
+
+
+class StepFailed(EventData):
+    """The message is closed without completion; ``notice`` says that its model must be told."""
+
+    type = "step.failed"
+    message: str
+    outcome: Literal["failed", "interrupted", "unknown"]
+    error: StepError
+    notice: str | None = None
+    usage: Usage | None = None
+
+
+class TextStarted(EventData):
+    type = "text.started"
+    message: str
+    part: str
+    index: int
+
+
+class TextEnded(EventData):
+    type = "text.ended"
+    message: str
+    part: str
+    text: str
+    replay: dict[str, JsonValue] | None = None
+
+
+class ReasoningStarted(EventData):
+    type = "reasoning.started"
+    message: str
+    part: str
+    index: int
+
+
+class ReasoningEnded(EventData):
+    """``replay`` is what the provider wants back; ``complete`` is false for a part that was cut."""
+
+    type = "reasoning.ended"
+    message: str
+    part: str
+    text: str
+    complete: bool
+    replay: dict[str, JsonValue] | None = None
+
+
+class AttemptPrepared(EventData):
+    type = "attempt.prepared"
+    attempt: str
+    message: str | None = None
+    purpose: Purpose
+    ordinal: int
+    provider: str
+    model: str
+    request_digest: str
+    hosted_tools: bool = False
+
+
+class AttemptDispatched(EventData):
+    type = "attempt.dispatched"
+    attempt: str
+    message: str | None = None
+
+
+class AttemptResponseStarted(EventData):
+    type = "attempt.response_started"
+    attempt: str
+    message: str | None = None
+    status: int
+    provider_request_id: str | None = None
+
+
+class AttemptFirstOutput(EventData):
+    type = "attempt.first_output"
+    attempt: str
+    message: str | None = None
+    provider_response_id: str | None = None
+
+
+class AttemptSettled(EventData):
+    type = "attempt.settled"
+    attempt: str
+    message: str | None = None
+    outcome: Outcome
+    finish: str | None = None
+    error: AttemptError | None = None
+    usage: Usage | None = None
+    provider_response_id: str | None = None
+    may_be_billed: bool
+
+
+class AttemptUnknown(EventData):
+    type = "attempt.unknown"
+    attempt: str
+    message: str | None = None
+    error: AttemptError
+    usage: Usage | None = None
+    provider_response_id: str | None = None
+
+
+class ExecutionInterrupted(EventData):
+    type = "execution.interrupted"
+    message: str | None = None
+    reason: Literal["user", "shutdown", "recovery"]
+
+
+MANIFEST: Final[tuple[type[EventData], ...]] = (
+    SessionCreated,
+    SessionUpdated,
+    SessionPaused,
+    SessionUnpaused,
+    PromptAdmitted,
+    PromptPromoted,
+    PromptWithdrawn,
+    PromptDeliveryChanged,
+    AgentSwitched,
+    ModelSwitched,
+    StepStarted,
+    StepEnded,
+    StepFailed,
+    TextStarted,
+    TextEnded,
+    ReasoningStarted,
+    ReasoningEnded,
+    AttemptPrepared,
+    AttemptDispatched,
+    AttemptResponseStarted,
+    AttemptFirstOutput,
+    AttemptSettled,
+    AttemptUnknown,
+    ExecutionInterrupted,
+)
+
+RESERVED: Final[frozenset[str]] = frozenset(
+    {
+        "context.updated",
+        "tool.input.started",
+        "tool.input.ended",
+        "tool.approval_requested",
+        "tool.approval_decided",
+        "tool.called",
+        "tool.progress",
+        "tool.succeeded",
+        "tool.failed",
+        "tool.decided",
+        "attempt.decided",
+        "retry.scheduled",
+        "recovery.claimed",
+        "revert.staged",
+        "revert.cleared",
+        "revert.committed",
+        "compaction.started",
+        "compaction.ended",
+        "compaction.failed",
+        "shell.started",
+        "shell.ended",
+    }
+)
+"""Names that are spoken for; nothing else may take them, and no log of this version holds them."""

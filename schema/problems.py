@@ -1,0 +1,136 @@
+"""What is refused, and how a caller is told: one family of errors with a stable code and a status."""
+
+from typing import ClassVar
+
+
+class Problem(Exception):
+    """A refusal with a stable ``code``; the text says what to do next."""
+
+    code: ClassVar[str]
+    status: ClassVar[int]
+    title: ClassVar[str]
+
+    def __init__(self, detail: str) -> None:
+        self.detail = detail
+        super().__init__(detail)
+
+
+class SessionNotFound(Problem):
+    """No such session for this user. Another user's session answers the same."""
+
+    code = "session_not_found"
+    status = 404
+    title = "Session not found"
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(f"Session {session_id!r} does not exist. Create it first, or check the id.")
+
+
+class PromptNotFound(Problem):
+    code = "prompt_not_found"
+    status = 404
+    title = "Prompt not found"
+
+    def __init__(self, message_id: str) -> None:
+        self.message_id = message_id
+        super().__init__(f"Prompt {message_id!r} does not exist in this session.")
+
+
+class AttemptNotFound(Problem):
+    code = "attempt_not_found"
+    status = 404
+    title = "Attempt not found"
+
+    def __init__(self, attempt_id: str) -> None:
+        self.attempt_id = attempt_id
+        super().__init__(f"Attempt {attempt_id!r} does not exist.")
+
+
+class SessionIdUnavailable(Problem):
+    code = "session_id_unavailable"
+    status = 409
+    title = "Session id unavailable"
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(f"The id {session_id!r} cannot be used. Choose a new session id.")
+
+
+class PromptConflict(Problem):
+    """A message id is already known for something else, here or anywhere. It never says whose."""
+
+    code = "prompt_conflict"
+    status = 409
+    title = "Prompt conflict"
+
+    def __init__(self, message_id: str) -> None:
+        self.message_id = message_id
+        super().__init__(
+            f"Message {message_id!r} was already used for another prompt, session or delivery. "
+            "Send the original request unchanged, or use a new message id."
+        )
+
+
+class AlreadyPromoted(Problem):
+    code = "already_promoted"
+    status = 409
+    title = "Prompt already promoted"
+
+    def __init__(self, message_id: str) -> None:
+        self.message_id = message_id
+        super().__init__(f"Prompt {message_id!r} is already part of the transcript and can no longer be changed.")
+
+
+class Withdrawn(Problem):
+    code = "withdrawn"
+    status = 409
+    title = "Prompt withdrawn"
+
+    def __init__(self, message_id: str) -> None:
+        self.message_id = message_id
+        super().__init__(f"Prompt {message_id!r} was withdrawn. Send it again under a new message id.")
+
+
+class PromptTooLarge(Problem):
+    code = "prompt_too_large"
+    status = 413
+    title = "Prompt too large"
+
+    def __init__(self, *, size: int, limit: int) -> None:
+        self.size = size
+        self.limit = limit
+        super().__init__(f"The prompt has {size} characters; at most {limit} are allowed. Shorten it or split it.")
+
+
+class EmptyPrompt(Problem):
+    code = "empty_prompt"
+    status = 422
+    title = "Empty prompt"
+
+    def __init__(self) -> None:
+        super().__init__("The prompt has no text. Write something before sending it.")
+
+
+class InvalidId(Problem):
+    code = "invalid_id"
+    status = 400
+    title = "Invalid id"
+
+    def __init__(self, text: str) -> None:
+        super().__init__(
+            f"{text[:80]!r} is not an id a client may choose. "
+            "Ids match ^(ses|msg)_[A-Za-z0-9-]{8,64}$ and do not begin with msg_rec-."
+        )
+
+
+class InvalidValue(Problem):
+    """A field has a value that cannot be used."""
+
+    code = "invalid"
+    status = 400
+    title = "Invalid value"
+
+    def __init__(self, *, field: str, detail: str) -> None:
+        self.field = field
+        super().__init__(detail)

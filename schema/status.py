@@ -1,0 +1,72 @@
+"""What a session is doing, derived from durable facts and the owner's liveness."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from schema.base import Contract
+
+State = Literal["orphaned", "retrying", "busy", "waiting", "needs_decision", "queued", "idle"]
+
+SETTLED_STATES: frozenset[State] = frozenset({"orphaned", "waiting", "needs_decision", "idle"})
+"""States in which nothing runs and nothing is about to."""
+
+
+class Pending(Contract):
+    steer: int
+    queue: int
+
+
+class Retry(Contract):
+    attempt: int
+    at: str
+    reason: str
+
+
+class Unknown(Contract):
+    attempts: tuple[str, ...]
+    tools: tuple[str, ...]
+
+
+class Status(Contract):
+    """A session's status as callers see it (contract section 3, Status)."""
+
+    state: State
+    session: str
+    head_seq: int
+    owner_alive: bool
+    pending: Pending
+    paused: bool
+    parked: bool
+    attempt: str | None
+    retry: Retry | None
+    unknown: Unknown
+    waiting: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Facts:
+    """What the state is derived from."""
+
+    owned: bool
+    owner_alive: bool
+    retry: bool
+    waiting: bool
+    parked: bool
+    undecided: bool
+    due: bool
+    """Something will run by itself: a run is owed, or an unheld pending input wants a wake."""
+
+
+def derive(facts: Facts) -> State:
+    """The first state that holds, in the order of the contract."""
+    if facts.owned and not facts.owner_alive:
+        return "orphaned"
+    if facts.retry:
+        return "retrying"
+    if facts.owned:
+        return "busy"
+    if facts.waiting:
+        return "waiting"
+    if facts.parked or facts.undecided:
+        return "needs_decision"
+    return "queued" if facts.due else "idle"

@@ -1,0 +1,54 @@
+"""Where the core calls what is built on top of it, without knowing it.
+
+Each hook has a default that is safe when nothing is registered: nothing is repeated, what is unknown is
+left to people.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Final
+
+from sessions_app.log import SessionTransaction
+
+OrphanFound = Callable[[str], None]
+Sweep = Callable[[datetime], None]
+OutcomeUnknown = Callable[[SessionTransaction], None]
+
+_orphan_found: Final[list[OrphanFound]] = []
+_sweeps: Final[list[Sweep]] = []
+_outcome_unknown: Final[list[OutcomeUnknown]] = []
+
+
+def register(
+    *,
+    orphan_found: OrphanFound | None = None,
+    sweep: Sweep | None = None,
+    outcome_unknown: OutcomeUnknown | None = None,
+) -> None:
+    """Register what recovery does. Registering the same function again changes nothing."""
+    for hook, registered in (
+        (orphan_found, _orphan_found),
+        (sweep, _sweeps),
+        (outcome_unknown, _outcome_unknown),
+    ):
+        if hook is not None and hook not in registered:
+            registered.append(hook)  # type: ignore[arg-type]
+
+
+def orphan_found(session_id: str) -> None:
+    """A session has unsettled work and nobody alive who owns it."""
+    for hook in _orphan_found:
+        hook(session_id)
+
+
+def sweep(now: datetime) -> None:
+    """The periodic look of a worker at what waits for somebody."""
+    for hook in _sweeps:
+        hook(now)
+
+
+def outcome_unknown(tx: SessionTransaction) -> bool:
+    """Let policy decide, in the transaction that fails the step. False when nothing decides here."""
+    for hook in _outcome_unknown:
+        hook(tx)
+    return bool(_outcome_unknown)

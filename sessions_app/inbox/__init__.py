@@ -1,0 +1,28 @@
+"""The inbox: admit, promote, withdraw, switch delivery, hold."""
+
+from sessions_app.inbox.admit import Admission, admit
+from sessions_app.inbox.change import change_delivery, withdraw
+from sessions_app.inbox.hold import has_pending, hold_undecided, lift, pause
+from sessions_app.inbox.owed import clear, owe
+from sessions_app.inbox.pending import has_promotable, is_due, pending, promotable, wanting_wake
+from sessions_app.inbox.promote import promote, promote_steers
+
+__all__ = [
+    "Admission",
+    "admit",
+    "change_delivery",
+    "clear",
+    "has_pending",
+    "has_promotable",
+    "hold_undecided",
+    "is_due",
+    "lift",
+    "owe",
+    "pause",
+    "pending",
+    "promotable",
+    "promote",
+    "promote_steers",
+    "wanting_wake",
+    "withdraw",
+]

@@ -1,0 +1,102 @@
+"""Admission: a prompt becomes durable, with its event and its wake, in one transaction."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import IntegrityError
+
+from schema.events import PromptAdmitted
+from schema.inputs import Delivery, Origin, content_digest
+from schema.problems import PromptConflict
+from sessions_app.inbox.hold import lift
+from sessions_app.live import wake as wakes
+from sessions_app.log import SessionTransaction, session_transaction
+from sessions_app.models import SessionInput, SessionMessage, Tombstone
+
+
+@dataclass(frozen=True, kw_only=True)
+class Admission:
+    """The stored prompt, and whether this call stored it."""
+
+    prompt: SessionInput
+    created: bool
+
+
+def admit(
+    *,
+    session_id: str,
+    message_id: str,
+    text: str,
+    delivery: Delivery,
+    wake: bool,
+    now: datetime,
+    origin: Origin = "user",
+) -> Admission:
+    """Store a prompt, or return the record of the same prompt that was stored before.
+
+    ``text`` is clean and not empty. Once this returns, the prompt survives any crash. A repeat with the
+    same id, session, text and delivery returns the original record however often and however
+    concurrently it comes; while it is pending a repeat also wakes again.
+
+    Raises SessionGone, or PromptConflict when the id is known for anything else anywhere.
+    """
+    digest = content_digest(text)
+    try:
+        with session_transaction(session_id, now=now) as tx:
+            known = SessionInput.objects.filter(pk=message_id).first()
+            if known is not None:
+                return _repeat(tx, known, digest=digest, delivery=delivery, wake=wake)
+            if _is_spoken_for(message_id):
+                raise PromptConflict(message_id)
+            return _store(
+                tx,
+                PromptAdmitted(
+                    message=message_id, text=text, digest=digest, delivery=delivery, origin=origin, wake=wake
+                ),
+            )
+    except IntegrityError:
+        # Another session admitted the same id between our look and our insert.
+        raise PromptConflict(message_id) from None
+
+
+def _is_spoken_for(message_id: str) -> bool:
+    messages = SessionMessage.objects.filter(pk=message_id).values("pk")
+    return messages.union(Tombstone.objects.filter(pk=message_id).values("pk")).exists()
+
+
+def _store(tx: SessionTransaction, event: PromptAdmitted) -> Admission:
+    seq = tx.append(event)
+    if event.wake:
+        if event.origin == "user":
+            lift(tx, because="prompt")
+        wakes.enqueue(tx)
+    stored = SessionInput(
+        id=event.message,
+        session_id=tx.session.pk,
+        origin=event.origin,
+        text=event.text,
+        digest=event.digest,
+        delivery_admitted=event.delivery,
+        delivery=event.delivery,
+        wake=event.wake,
+        created_at=tx.now,
+        admitted_seq=seq,
+    )
+    return Admission(prompt=stored, created=True)
+
+
+def _repeat(
+    tx: SessionTransaction, known: SessionInput, *, digest: str, delivery: Delivery, wake: bool
+) -> Admission:
+    same = (known.session_id, known.digest, known.delivery_admitted) == (tx.session.pk, digest, delivery)
+    if not same:
+        raise PromptConflict(known.pk)
+    is_pending = known.promoted_seq is None and known.withdrawn_seq is None
+    if wake and is_pending:
+        if not known.wake:
+            known.wake = True
+            SessionInput.objects.filter(pk=known.pk).update(wake=True)
+            if known.origin == "user":
+                lift(tx, because="prompt")
+        wakes.enqueue(tx)
+    return Admission(prompt=known, created=False)

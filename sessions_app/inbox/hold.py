@@ -1,0 +1,32 @@
+"""Holding back what is pending: paused, undecided, or a staged revert."""
+
+from typing import Literal
+
+from schema.events import SessionPaused, SessionUnpaused
+from sessions_app.inbox.pending import pending
+from sessions_app.log import SessionTransaction
+
+
+def pause(tx: SessionTransaction, *, up_to: int, by: Literal["user", "recovery"] = "user") -> None:
+    """What was pending up to that seq waits for a prompt or a resume."""
+    tx.set(hold_seq=up_to, hold_reason="paused")
+    tx.append(SessionPaused(reason=by))
+
+
+def hold_undecided(tx: SessionTransaction) -> None:
+    """What is pending now waits until the unknown outcome is decided, or a newer prompt goes past it."""
+    if has_pending(tx, up_to=tx.head_seq):
+        tx.set(hold_seq=tx.head_seq, hold_reason="undecided")
+
+
+def has_pending(tx: SessionTransaction, *, up_to: int) -> bool:
+    return pending(tx.session.pk).filter(admitted_seq__lte=up_to).exists()
+
+
+def lift(tx: SessionTransaction, *, because: Literal["prompt", "resume"]) -> None:
+    """Let go what is held, if anything is."""
+    if tx.session.hold_seq is None:
+        return
+    if tx.session.hold_reason == "paused":
+        tx.append(SessionUnpaused(reason=because))
+    tx.set(hold_seq=None, hold_reason="")

@@ -1,0 +1,1 @@
+"""The only doors to Channels and django-q2: wake, publish, subscribe, nudge."""

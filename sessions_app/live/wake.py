@@ -1,0 +1,36 @@
+"""The wake: an advisory task that says "look at this session". The door to django-q2."""
+
+from datetime import datetime, timedelta
+from typing import Final
+
+from django.conf import settings
+from django_q.tasks import async_task
+
+from sessions_app.log import SessionTransaction
+
+TASK: Final = "sessions_app.execution.tasks.drain"
+
+
+def enqueue(tx: SessionTransaction) -> None:
+    """Enqueue a wake in the transaction ``tx``: both commit together or neither does.
+
+    A wake that was enqueued lately and has not run yet serves for this one too.
+    """
+    if is_fresh(tx.session.wake_enqueued_at, now=tx.now):
+        return
+    async_task(TASK, tx.session.pk)
+    tx.set(wake_enqueued_at=tx.now)
+
+
+def is_fresh(enqueued_at: datetime | None, *, now: datetime) -> bool:
+    """Whether a wake enqueued at that time can still be on its way.
+
+    One older than twice django-q2's retry time was lost; one in the future is a clock that was stepped.
+    """
+    if enqueued_at is None:
+        return False
+    return now - lifetime() <= enqueued_at <= now
+
+
+def lifetime() -> timedelta:
+    return timedelta(seconds=2 * settings.Q_CLUSTER["retry"])

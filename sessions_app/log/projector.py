@@ -1,0 +1,353 @@
+"""From events to rows. Runs in the transaction of the event, live and in replay alike.
+
+A handler changes only what its event says, by conditional update; a row that does not fit rolls the
+whole transaction back. It reads no clock and wakes nobody.
+"""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any, Final, Protocol, TypeVar
+
+from schema import events
+from schema.attempts import Usage
+from schema.events import EventData
+from sessions_app.log.errors import ProjectionConflict
+from sessions_app.models import MessagePart, PartCheckpoint, ProviderAttempt, Session, SessionInput, SessionMessage
+
+
+class Target(Protocol):
+    """The open transaction as the projector sees it."""
+
+    session: Session
+
+    def set(self, **columns: Any) -> None: ...
+
+
+E_ = TypeVar("E_", bound=EventData)
+Handler = Callable[[Target, Any, int, datetime], None]
+
+_HANDLERS: Final[dict[type[EventData], Handler]] = {}
+
+
+def project(target: Target, event: EventData, *, seq: int, at: datetime) -> None:
+    """Apply one event to the projection tables.
+
+    Raises ProjectionConflict when a row is missing or already past the state that the event leaves.
+    """
+    _HANDLERS[type(event)](target, event, seq, at)
+
+
+def projected_events() -> frozenset[type[EventData]]:
+    return frozenset(_HANDLERS)
+
+
+def _projects(kind: type[E_]) -> Callable[[Callable[[Target, E_, int, datetime], None]], Handler]:
+    def register(handler: Callable[[Target, E_, int, datetime], None]) -> Handler:
+        _HANDLERS[kind] = handler
+        return handler
+
+    return register
+
+
+def _one(changed: int, target: Target, event: EventData, row: str) -> None:
+    if changed != 1:
+        raise ProjectionConflict(session_id=target.session.pk, event_type=event.type, target=row)
+
+
+# Session
+
+
+@_projects(events.SessionCreated)
+def _created(target: Target, event: events.SessionCreated, seq: int, at: datetime) -> None:
+    target.set(
+        title=event.title,
+        agent=event.agent,
+        model=event.model,
+        recovery_policy=event.recovery_policy or "",
+        active_at=at,
+    )
+
+
+@_projects(events.SessionUpdated)
+def _updated(target: Target, event: events.SessionUpdated, seq: int, at: datetime) -> None:
+    target.set(**event.to_json())
+
+
+@_projects(events.SessionPaused)
+def _paused(target: Target, event: events.SessionPaused, seq: int, at: datetime) -> None:
+    """Announced in the log; the hold itself is operational."""
+
+
+@_projects(events.SessionUnpaused)
+def _unpaused(target: Target, event: events.SessionUnpaused, seq: int, at: datetime) -> None:
+    """Announced in the log; the hold itself is operational."""
+
+
+@_projects(events.AgentSwitched)
+def _agent_switched(target: Target, event: events.AgentSwitched, seq: int, at: datetime) -> None:
+    target.set(agent=event.agent)
+    _append(target, event.message, "agent-switched", seq, at, agent=event.agent)
+
+
+@_projects(events.ModelSwitched)
+def _model_switched(target: Target, event: events.ModelSwitched, seq: int, at: datetime) -> None:
+    target.set(model=event.model)
+    _append(target, event.message, "model-switched", seq, at, model=event.model)
+
+
+@_projects(events.ExecutionInterrupted)
+def _interrupted(target: Target, event: events.ExecutionInterrupted, seq: int, at: datetime) -> None:
+    """Announced in the log; what it closed has events of its own."""
+
+
+def _append(target: Target, message: str, kind: str, seq: int, at: datetime, **columns: Any) -> None:
+    """Add a message that is complete from the start."""
+    SessionMessage.objects.create(
+        id=message,
+        session_id=target.session.pk,
+        seq=seq,
+        type=kind,
+        state="completed",
+        created_at=at,
+        completed_at=at,
+        **columns,
+    )
+
+
+# Inbox
+
+
+@_projects(events.PromptAdmitted)
+def _admitted(target: Target, event: events.PromptAdmitted, seq: int, at: datetime) -> None:
+    SessionInput.objects.create(
+        id=event.message,
+        session_id=target.session.pk,
+        origin=event.origin,
+        text=event.text,
+        digest=event.digest,
+        delivery_admitted=event.delivery,
+        delivery=event.delivery,
+        wake=event.wake,
+        created_at=at,
+        admitted_seq=seq,
+    )
+    target.set(active_at=at)
+
+
+def _pending(target: Target, message: str) -> Any:
+    return SessionInput.objects.filter(
+        pk=message, session_id=target.session.pk, promoted_seq=None, withdrawn_seq=None
+    )
+
+
+@_projects(events.PromptPromoted)
+def _promoted(target: Target, event: events.PromptPromoted, seq: int, at: datetime) -> None:
+    _one(_pending(target, event.message).update(promoted_seq=seq), target, event, event.message)
+    admitted = SessionInput.objects.get(pk=event.message)
+    SessionMessage.objects.create(
+        id=admitted.pk,
+        session_id=target.session.pk,
+        seq=seq,
+        type="user" if admitted.origin == "user" else "synthetic",
+        state="completed",
+        created_at=admitted.created_at,
+        completed_at=at,
+        origin=admitted.origin,
+        text=admitted.text,
+    )
+
+
+@_projects(events.PromptWithdrawn)
+def _withdrawn(target: Target, event: events.PromptWithdrawn, seq: int, at: datetime) -> None:
+    _one(_pending(target, event.message).update(withdrawn_seq=seq), target, event, event.message)
+
+
+@_projects(events.PromptDeliveryChanged)
+def _delivery_changed(target: Target, event: events.PromptDeliveryChanged, seq: int, at: datetime) -> None:
+    _one(_pending(target, event.message).update(delivery=event.delivery), target, event, event.message)
+
+
+# Steps and parts
+
+
+@_projects(events.StepStarted)
+def _step_started(target: Target, event: events.StepStarted, seq: int, at: datetime) -> None:
+    SessionMessage.objects.create(
+        id=event.message,
+        session_id=target.session.pk,
+        seq=seq,
+        type="assistant",
+        state="running",
+        created_at=at,
+        agent=event.agent,
+        model=event.model,
+    )
+
+
+def _open_message(target: Target, message: str) -> Any:
+    return SessionMessage.objects.filter(
+        pk=message, session_id=target.session.pk, type="assistant", completed_at=None
+    )
+
+
+@_projects(events.StepEnded)
+def _step_ended(target: Target, event: events.StepEnded, seq: int, at: datetime) -> None:
+    changed = _open_message(target, event.message).update(
+        state="completed", completed_at=at, finish=event.finish, usage=_json(event.usage)
+    )
+    _one(changed, target, event, event.message)
+    target.set(active_at=at)
+
+
+@_projects(events.StepFailed)
+def _step_failed(target: Target, event: events.StepFailed, seq: int, at: datetime) -> None:
+    changed = _open_message(target, event.message).update(
+        state=event.outcome,
+        completed_at=at,
+        finish="error",
+        error=event.error.to_json(),
+        notice=event.notice or "",
+        usage=_json(event.usage),
+    )
+    _one(changed, target, event, event.message)
+    target.set(active_at=at)
+
+
+def _json(usage: Usage | None) -> Any:
+    return None if usage is None else usage.to_json()
+
+
+def _open_part(
+    target: Target, event: events.TextStarted | events.ReasoningStarted, kind: str, at: datetime
+) -> None:
+    MessagePart.objects.create(
+        id=event.part,
+        message_id=event.message,
+        session_id=target.session.pk,
+        index=event.index,
+        kind=kind,
+        state="open",
+        started_at=at,
+    )
+
+
+@_projects(events.TextStarted)
+def _text_started(target: Target, event: events.TextStarted, seq: int, at: datetime) -> None:
+    _open_part(target, event, "text", at)
+
+
+@_projects(events.ReasoningStarted)
+def _reasoning_started(target: Target, event: events.ReasoningStarted, seq: int, at: datetime) -> None:
+    _open_part(target, event, "reasoning", at)
+
+
+def _close_part(
+    target: Target,
+    event: events.TextEnded | events.ReasoningEnded,
+    at: datetime,
+    *,
+    complete: bool,
+) -> None:
+    changed = MessagePart.objects.filter(
+        pk=event.part, message_id=event.message, session_id=target.session.pk, state="open"
+    ).update(state="completed", ended_at=at, text=event.text, complete=complete, replay=event.replay)
+    _one(changed, target, event, event.part)
+    PartCheckpoint.objects.filter(pk=event.part).delete()
+
+
+@_projects(events.TextEnded)
+def _text_ended(target: Target, event: events.TextEnded, seq: int, at: datetime) -> None:
+    _close_part(target, event, at, complete=True)
+
+
+@_projects(events.ReasoningEnded)
+def _reasoning_ended(target: Target, event: events.ReasoningEnded, seq: int, at: datetime) -> None:
+    _close_part(target, event, at, complete=event.complete)
+
+
+# Attempts
+
+
+@_projects(events.AttemptPrepared)
+def _prepared(target: Target, event: events.AttemptPrepared, seq: int, at: datetime) -> None:
+    ProviderAttempt.objects.create(
+        id=event.attempt,
+        session_id=target.session.pk,
+        message_id=event.message,
+        purpose=event.purpose,
+        ordinal=event.ordinal,
+        state="prepared",
+        provider=event.provider,
+        model=event.model,
+        request_digest=event.request_digest,
+        client_request_id=event.attempt,
+        hosted_tools=event.hosted_tools,
+        prepared_at=at,
+    )
+
+
+def _move(target: Target, event: Any, before: tuple[str, ...], **columns: Any) -> None:
+    changed = ProviderAttempt.objects.filter(
+        pk=event.attempt, session_id=target.session.pk, state__in=before
+    ).update(**columns)
+    _one(changed, target, event, event.attempt)
+
+
+@_projects(events.AttemptDispatched)
+def _dispatched(target: Target, event: events.AttemptDispatched, seq: int, at: datetime) -> None:
+    _move(target, event, ("prepared",), state="dispatched", dispatched_at=at, may_be_billed=True)
+
+
+@_projects(events.AttemptResponseStarted)
+def _response_started(
+    target: Target, event: events.AttemptResponseStarted, seq: int, at: datetime
+) -> None:
+    _move(
+        target,
+        event,
+        ("dispatched",),
+        headers_at=at,
+        status=event.status,
+        provider_request_id=event.provider_request_id or "",
+    )
+
+
+@_projects(events.AttemptFirstOutput)
+def _first_output(target: Target, event: events.AttemptFirstOutput, seq: int, at: datetime) -> None:
+    columns: dict[str, Any] = {"state": "streaming", "first_output_at": at}
+    if event.provider_response_id is not None:
+        columns["provider_response_id"] = event.provider_response_id
+    _move(target, event, ("dispatched",), **columns)
+
+
+@_projects(events.AttemptSettled)
+def _settled(target: Target, event: events.AttemptSettled, seq: int, at: datetime) -> None:
+    columns = _ending(target, event)
+    columns.update(state="settled", outcome=event.outcome, settled_at=at, may_be_billed=event.may_be_billed)
+    if event.finish is not None:
+        columns["finish"] = event.finish
+    _move(target, event, ("prepared", "dispatched", "streaming"), **columns)
+
+
+@_projects(events.AttemptUnknown)
+def _unknown(target: Target, event: events.AttemptUnknown, seq: int, at: datetime) -> None:
+    columns = _ending(target, event)
+    columns.update(state="unknown", unknown_at=at, may_be_billed=True)
+    _move(target, event, ("dispatched", "streaming"), **columns)
+
+
+def _ending(
+    target: Target, event: events.AttemptSettled | events.AttemptUnknown
+) -> dict[str, Any]:
+    """What an ended attempt keeps whatever its end, and the session's totals with it."""
+    columns: dict[str, Any] = {"usage": _json(event.usage)}
+    if event.error is not None:
+        columns["error"] = event.error.to_json()
+    if event.provider_response_id is not None:
+        columns["provider_response_id"] = event.provider_response_id
+    if event.usage is not None:
+        target.set(
+            input_tokens=target.session.input_tokens + (event.usage.input_tokens or 0),
+            output_tokens=target.session.output_tokens + (event.usage.output_tokens or 0),
+        )
+    return columns

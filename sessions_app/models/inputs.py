@@ -1,0 +1,40 @@
+"""The inbox: what was admitted, and what became of it."""
+
+from django.db import models
+
+from sessions_app.models.fields import identity, position, word
+from sessions_app.models.sessions import Session
+
+PENDING = models.Q(promoted_seq__isnull=True, withdrawn_seq__isnull=True)
+
+
+class SessionInput(models.Model):
+    """An admitted prompt: pending until promoted or withdrawn. Its id is never freed."""
+
+    id = identity()
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, db_index=False, related_name="inputs")
+    origin = word()
+    text = models.TextField()
+    digest = models.CharField(max_length=64)
+    delivery_admitted = word()
+    delivery = word()
+    wake = models.BooleanField()
+    created_at = models.DateTimeField()
+    admitted_seq = position()
+    promoted_seq = position(null=True, blank=True)
+    withdrawn_seq = position(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["session", "admitted_seq"], name="input_admitted_once"),
+            models.CheckConstraint(
+                condition=models.Q(promoted_seq__isnull=True) | models.Q(withdrawn_seq__isnull=True),
+                name="input_promoted_or_withdrawn",
+            ),
+        ]
+        indexes = [
+            models.Index(fields=["session", "admitted_seq"], name="input_pending", condition=PENDING),
+        ]
+
+    def __str__(self) -> str:
+        return self.id

@@ -1,0 +1,81 @@
+"""The transcript: messages, their parts, and the text so far of parts that are open."""
+
+from django.db import models
+
+from sessions_app.models.fields import NAME_LENGTH, identity, position, word
+from sessions_app.models.sessions import Session
+
+
+class SessionMessage(models.Model):
+    """One entry of the transcript, in the order of the events that created them."""
+
+    id = identity()
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, db_index=False, related_name="messages")
+    seq = position()
+    type = word()
+    state = word()
+    created_at = models.DateTimeField()
+    completed_at = models.DateTimeField(null=True, blank=True)
+    origin = word(blank=True, default="")
+    text = models.TextField(blank=True, default="")
+    agent = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    model = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    finish = word(blank=True, default="")
+    error = models.JSONField(null=True, blank=True)
+    notice = models.TextField(blank=True, default="")
+    usage = models.JSONField(null=True, blank=True)
+    reverted_seq = position(null=True, blank=True)
+
+    class Meta:
+        ordering = ["session_id", "seq"]
+        constraints = [models.UniqueConstraint(fields=["session", "seq"], name="message_position")]
+        indexes = [
+            models.Index(
+                fields=["session"],
+                name="message_unfinished",
+                condition=models.Q(completed_at__isnull=True),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class MessagePart(models.Model):
+    """A piece of an assistant message, settled by itself."""
+
+    id = identity()
+    message = models.ForeignKey(SessionMessage, on_delete=models.CASCADE, db_index=False, related_name="parts")
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, db_index=False, related_name="parts")
+    index = models.IntegerField()
+    kind = word()
+    state = word()
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    text = models.TextField(blank=True, default="")
+    complete = models.BooleanField(default=False)
+    """False for text and reasoning that was cut: cut reasoning is never sent back."""
+    replay = models.JSONField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["message_id", "index"]
+        constraints = [models.UniqueConstraint(fields=["message", "index"], name="part_position")]
+        indexes = [
+            models.Index(
+                fields=["session"], name="part_unfinished", condition=models.Q(ended_at__isnull=True)
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class PartCheckpoint(models.Model):
+    """The text so far of an open part. Operational: it goes when the part ends, replay never makes one."""
+
+    part = models.OneToOneField(MessagePart, primary_key=True, on_delete=models.CASCADE, related_name="checkpoint")
+    fence = models.BigIntegerField()
+    text = models.TextField()
+
+    def __str__(self) -> str:
+        return self.part_id

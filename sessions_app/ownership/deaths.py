@@ -1,0 +1,93 @@
+"""How the death of a worker is established: once, by a compare-and-set on its row."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from sessions_app.models import Worker
+from sessions_app.ownership import lockfile
+
+Death = Literal["proved", "assumed"]
+
+
+def is_alive(worker: Worker) -> bool:
+    """Whether nothing durable says that this worker ended."""
+    return worker.stopped_at is None and worker.dead_at is None
+
+
+def prove_death(worker: Worker, *, now: datetime) -> bool:
+    """Whether the worker is dead, established durably if its lock proves it and nobody did before.
+
+    False means undetermined, not alive.
+    """
+    if not is_alive(worker):
+        return True
+    recorded = lockfile.Recorded(
+        boot_id=worker.boot_id, path=worker.lock_path, device=worker.lock_device, inode=worker.lock_inode
+    )
+    if lockfile.look(recorded) != "free":
+        return False
+    return establish(worker, death="proved", now=now)
+
+
+def establish(worker: Worker, *, death: Death, now: datetime) -> bool:
+    """Declare the worker dead unless it renewed since ``worker`` was read.
+
+    True when it is dead now, whoever declared it. The same declaration again changes nothing.
+    """
+    declared = Worker.objects.filter(
+        pk=worker.pk, heartbeat_count=worker.heartbeat_count, dead_at=None, stopped_at=None
+    ).update(dead_at=now, death=death)
+    if declared == 1:
+        worker.dead_at = now
+        return True
+    worker.refresh_from_db()
+    return not is_alive(worker)
+
+
+@dataclass(frozen=True)
+class _Seen:
+    count: int
+    since: float
+
+
+@dataclass(kw_only=True)
+class Watch:
+    """Assumes deaths: counters that stood still for a lease while this watcher's own heartbeat went on.
+
+    A database that was away, a suspended machine and a stepped clock stop this watcher's own renewals
+    too, so all counters stand still together and nobody is declared dead.
+    """
+
+    lease_seconds: float
+    clock: Callable[[], float] = time.monotonic
+    _seen: dict[str, _Seen] = field(default_factory=dict)
+
+    def renewal_failed(self) -> None:
+        """This watcher's own heartbeat did not get through: whatever it saw so far proves nothing."""
+        self._seen.clear()
+
+    def look(self, *, now: datetime) -> list[Worker]:
+        """Look at every worker once; prove or assume what can be. Returns those found dead in this look."""
+        workers = list(Worker.objects.filter(stopped_at=None, dead_at=None))
+        self._forget_others({worker.pk for worker in workers})
+        return [worker for worker in workers if self._is_dead(worker, now=now)]
+
+    def _is_dead(self, worker: Worker, *, now: datetime) -> bool:
+        if prove_death(worker, now=now):
+            return True
+        return self._stood_still(worker) and establish(worker, death="assumed", now=now)
+
+    def _stood_still(self, worker: Worker) -> bool:
+        at = self.clock()
+        seen = self._seen.get(worker.pk)
+        if seen is None or seen.count != worker.heartbeat_count:
+            self._seen[worker.pk] = _Seen(count=worker.heartbeat_count, since=at)
+            return False
+        return at - seen.since >= self.lease_seconds
+
+    def _forget_others(self, present: set[str]) -> None:
+        for worker_id in self._seen.keys() - present:
+            del self._seen[worker_id]

@@ -1,0 +1,52 @@
+"""The agents a session can be given."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from django.conf import settings
+
+from schema.problems import InvalidValue
+from sessions_app.models import Agent
+
+DEFAULT: Final = "default"
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentChoice:
+    """An agent as a session uses it: instructions, and the model a new session starts with."""
+
+    name: str
+    system: str
+    model: str
+
+
+def agents() -> list[AgentChoice]:
+    """All agents, the default first. An administrator may give the default other instructions."""
+    rows = {row.name: _choice(row) for row in Agent.objects.order_by("name")}
+    default = rows.pop(DEFAULT, None) or _built_in()
+    return [default, *rows.values()]
+
+
+def find_agent(name: str) -> AgentChoice | None:
+    row = Agent.objects.filter(pk=name).first()
+    if row is not None:
+        return _choice(row)
+    return _built_in() if name == DEFAULT else None
+
+
+def get_agent(name: str) -> AgentChoice:
+    """Raises InvalidValue for an agent that does not exist (any more)."""
+    agent = find_agent(name)
+    if agent is None:
+        raise InvalidValue(
+            field="agent", detail=f"Agent {name!r} does not exist. GET /api/v1/agents lists the agents."
+        )
+    return agent
+
+
+def _choice(row: Agent) -> AgentChoice:
+    return AgentChoice(name=row.name, system=row.system, model=row.model or settings.HOLDFAST_DEFAULT_MODEL)
+
+
+def _built_in() -> AgentChoice:
+    return AgentChoice(name=DEFAULT, system="", model=settings.HOLDFAST_DEFAULT_MODEL)

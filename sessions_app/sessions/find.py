@@ -1,0 +1,60 @@
+"""Finding what belongs to a user. Ownership is part of every query."""
+
+from typing import TYPE_CHECKING
+
+from django.db.models import Prefetch, Q
+
+from schema.problems import SessionNotFound
+from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+
+def get(*, user_id: int, session_id: str) -> Session:
+    """The user's session with its owner's row. Raises SessionNotFound, also for another user's."""
+    session = (
+        Session.objects.select_related("owner").filter(pk=session_id, user_id=user_id).first()
+    )
+    if session is None:
+        raise SessionNotFound(session_id)
+    return session
+
+
+def listed(*, user_id: int, archived: bool = False, query: str = "") -> "QuerySet[Session]":
+    """The user's sessions, newest activity first. ``query`` is looked for in the title."""
+    rows = Session.objects.select_related("owner").filter(user_id=user_id, archived=archived)
+    if query:
+        rows = rows.filter(title__icontains=query)
+    return rows.order_by("-active_at", "-id")
+
+
+def messages_of(session: Session) -> "QuerySet[SessionMessage]":
+    """The visible transcript in order, with the parts and attempts of each message."""
+    return (
+        SessionMessage.objects.filter(session_id=session.pk, reverted_seq=None)
+        .order_by("seq")
+        .prefetch_related(
+            Prefetch("parts", queryset=MessagePart.objects.order_by("index").select_related("checkpoint")),
+            Prefetch("attempts", queryset=ProviderAttempt.objects.order_by("ordinal", "prepared_at")),
+        )
+    )
+
+
+def prompts_of(session: Session, *, state: str = "pending") -> "QuerySet[SessionInput]":
+    """The session's inputs in one state (pending, promoted, withdrawn, all), in admission order."""
+    states = {
+        "pending": Q(promoted_seq=None, withdrawn_seq=None),
+        "promoted": Q(promoted_seq__isnull=False),
+        "withdrawn": Q(withdrawn_seq__isnull=False),
+        "all": Q(),
+    }
+    return SessionInput.objects.filter(states[state], session_id=session.pk).order_by("admitted_seq")
+
+
+def attempts_of(*, user_id: int, session_id: str | None = None) -> "QuerySet[ProviderAttempt]":
+    """The user's attempts, newest first."""
+    rows = ProviderAttempt.objects.filter(session__user_id=user_id)
+    if session_id is not None:
+        rows = rows.filter(session_id=session_id)
+    return rows.order_by("-prepared_at", "-id")

@@ -1,0 +1,41 @@
+"""Resume: go on with what is there, without a new prompt."""
+
+from datetime import datetime
+
+from sessions_app import inbox
+from sessions_app.live import wake as wakes
+from sessions_app.log import SessionTransaction, session_transaction
+from sessions_app.models import SessionMessage
+
+
+def resume(*, session_id: str, now: datetime) -> bool:
+    """Lift a pause and let the session run, or join what runs. False when there is nothing to run.
+
+    A run is owed once this returned True, so that a crash right after it loses nothing. What is sent is
+    a new attempt, never an old one. Raises log.SessionGone.
+    """
+    with session_transaction(session_id, now=now) as tx:
+        if tx.session.hold_reason in ("paused", "undecided"):
+            inbox.lift(tx, because="resume")
+        if tx.session.owner_id is not None:
+            return True
+        if not _has_something_to_do(tx):
+            return False
+        tx.set(parked=False)
+        inbox.owe(tx, not_before=now)
+        wakes.enqueue(tx)
+        return True
+
+
+def _has_something_to_do(tx: SessionTransaction) -> bool:
+    if tx.session.owed_at is not None or inbox.has_promotable(tx.session):
+        return True
+    newest = (
+        SessionMessage.objects.filter(
+            session_id=tx.session.pk, reverted_seq=None, type__in=("user", "synthetic", "assistant")
+        )
+        .order_by("-seq")
+        .values_list("state", "type")
+        .first()
+    )
+    return newest is not None and newest != ("completed", "assistant")

@@ -1,0 +1,178 @@
+"""The shapes of contract section 3, made from rows."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from schema.status import Status
+from sessions_app.log import StoredEvent
+from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage
+
+Shape = dict[str, Any]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenPart:
+    """The text so far of a part that is still written."""
+
+    message: str
+    part: str
+    text: str
+
+
+def open_parts(session_id: str) -> list[OpenPart]:
+    """The open parts of a session with their checkpoints, in the order they began."""
+    parts = (
+        MessagePart.objects.filter(session_id=session_id, ended_at=None, state="open")
+        .select_related("checkpoint")
+        .order_by("started_at", "index")
+    )
+    return [OpenPart(message=part.message_id, part=part.pk, text=text_so_far(part)) for part in parts]
+
+
+def text_so_far(part: MessagePart) -> str:
+    """The stored text of a closed part, the checkpoint of an open one."""
+    if part.ended_at is not None:
+        return part.text
+    checkpoint = getattr(part, "checkpoint", None)
+    return checkpoint.text if checkpoint is not None else ""
+
+
+def rfc3339(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
+
+
+def _maybe(time: datetime | None) -> str | None:
+    return None if time is None else rfc3339(time)
+
+
+def event_shape(event: StoredEvent) -> Shape:
+    return dict(event.to_json())
+
+
+def session_shape(session: Session, status: Status) -> Shape:
+    return {
+        "id": session.pk,
+        "title": session.title,
+        "agent": session.agent,
+        "model": session.model,
+        "recovery_policy": session.recovery_policy or None,
+        "archived": session.archived,
+        "pinned": session.pinned,
+        "created_at": rfc3339(session.created_at),
+        "active_at": rfc3339(session.active_at),
+        "head_seq": session.head_seq,
+        "status": status.model_dump(mode="json"),
+        "usage": {"input_tokens": session.input_tokens, "output_tokens": session.output_tokens},
+    }
+
+
+def prompt_shape(prompt: SessionInput) -> Shape:
+    return {
+        "id": prompt.pk,
+        "session": prompt.session_id,
+        "text": prompt.text,
+        "delivery": prompt.delivery,
+        "origin": prompt.origin,
+        "state": _prompt_state(prompt),
+        "wake": prompt.wake,
+        "admitted_seq": prompt.admitted_seq,
+        "promoted_seq": prompt.promoted_seq,
+        "created_at": rfc3339(prompt.created_at),
+    }
+
+
+def _prompt_state(prompt: SessionInput) -> str:
+    if prompt.promoted_seq is not None:
+        return "promoted"
+    return "pending" if prompt.withdrawn_seq is None else "withdrawn"
+
+
+def message_shapes(messages: Iterable[SessionMessage]) -> list[Shape]:
+    return [_message_shape(message) for message in messages]
+
+
+def _message_shape(message: SessionMessage) -> Shape:
+    return {
+        "id": message.pk,
+        "seq": message.seq,
+        "type": message.type,
+        "state": message.state,
+        "created_at": rfc3339(message.created_at),
+        "completed_at": _maybe(message.completed_at),
+        "text": message.text if message.type in ("user", "synthetic", "system") else None,
+        "model": message.model or None,
+        "agent": message.agent or None,
+        "finish": message.finish or None,
+        "error": message.error,
+        "notice": message.notice or None,
+        "usage": message.usage,
+        "attempts": [attempt.pk for attempt in message.attempts.all()],
+        "parts": [_part_shape(part) for part in message.parts.all()],
+    }
+
+
+def _part_shape(part: MessagePart) -> Shape:
+    return {
+        "id": part.pk,
+        "index": part.index,
+        "kind": part.kind,
+        "state": part.state,
+        "text": text_so_far(part),
+    }
+
+
+def attempt_shape(attempt: ProviderAttempt) -> Shape:
+    error = attempt.error or {}
+    return {
+        "id": attempt.pk,
+        "session": attempt.session_id,
+        "message": attempt.message_id,
+        "purpose": attempt.purpose,
+        "ordinal": attempt.ordinal,
+        "provider": attempt.provider,
+        "model": attempt.model,
+        "state": attempt.state,
+        "outcome": attempt.outcome or None,
+        "finish": attempt.finish or None,
+        "error_class": error.get("error_class"),
+        "error": error or None,
+        "request_digest": attempt.request_digest,
+        "client_request_id": attempt.client_request_id,
+        "provider_request_id": attempt.provider_request_id or None,
+        "provider_response_id": attempt.provider_response_id or None,
+        "may_be_billed": attempt.may_be_billed,
+        "usage": attempt.usage,
+        "prepared_at": rfc3339(attempt.prepared_at),
+        "dispatched_at": _maybe(attempt.dispatched_at),
+        "headers_at": _maybe(attempt.headers_at),
+        "first_output_at": _maybe(attempt.first_output_at),
+        "settled_at": _maybe(attempt.settled_at),
+        "unknown_at": _maybe(attempt.unknown_at),
+        "decision": attempt.decision,
+    }
+
+
+def attempt_facts(attempt: ProviderAttempt) -> list[Shape]:
+    """What became durable of the attempt, in order."""
+    facts = [
+        ("prepared", attempt.prepared_at, {"request_digest": attempt.request_digest}),
+        ("dispatched", attempt.dispatched_at, {"client_request_id": attempt.client_request_id}),
+        (
+            "response_started",
+            attempt.headers_at,
+            {"status": attempt.status, "provider_request_id": attempt.provider_request_id or None},
+        ),
+        (
+            "first_output",
+            attempt.first_output_at,
+            {"provider_response_id": attempt.provider_response_id or None},
+        ),
+        ("settled", attempt.settled_at, {"outcome": attempt.outcome, "finish": attempt.finish or None}),
+        ("unknown", attempt.unknown_at, {"error": attempt.error}),
+        ("decided", attempt.decided_at, {"decision": attempt.decision}),
+    ]
+    return [
+        {"at": rfc3339(at), "fact": fact, "detail": detail} for fact, at, detail in facts if at is not None
+    ]

@@ -1,0 +1,83 @@
+"""Status, derived from durable facts and the owner's liveness, never from a process's memory."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db.models import Count, Max, Q
+
+from schema.status import Facts, Pending, Status, Unknown, derive
+from sessions_app import ownership
+from sessions_app.models import ProviderAttempt, Session, SessionInput
+
+
+@dataclass
+class _Found:
+    steer: int = 0
+    queue: int = 0
+    newest_wanting_wake: int = 0
+    unsettled: list[str] = field(default_factory=list)
+    unknown: list[str] = field(default_factory=list)
+
+
+def get_status(session: Session, *, now: datetime) -> Status:
+    """One session's status; three statements, whatever the session holds."""
+    return statuses([session], now=now)[session.pk]
+
+
+def statuses(sessions: Sequence[Session], *, now: datetime) -> dict[str, Status]:
+    """The status of each, by id; a fixed number of statements however many there are."""
+    found = _look(session.pk for session in sessions)
+    return {session.pk: _status(session, found[session.pk], now=now) for session in sessions}
+
+
+def _look(session_ids: Iterable[str]) -> dict[str, _Found]:
+    found: dict[str, _Found] = defaultdict(_Found)
+    ids = list(session_ids)
+    pending = (
+        SessionInput.objects.filter(session_id__in=ids, promoted_seq=None, withdrawn_seq=None)
+        .values("session_id", "delivery")
+        .annotate(count=Count("pk"), newest=Max("admitted_seq", filter=Q(wake=True)))
+    )
+    for row in pending:
+        entry = found[row["session_id"]]
+        if row["delivery"] == "steer":
+            entry.steer = row["count"]
+        else:
+            entry.queue = row["count"]
+        entry.newest_wanting_wake = max(entry.newest_wanting_wake, row["newest"] or 0)
+    open_or_unknown = Q(settled_at=None, unknown_at=None) | Q(unknown_at__isnull=False, decided_at=None)
+    attempts = ProviderAttempt.objects.filter(open_or_unknown, session_id__in=ids, purpose="step")
+    for session_id, attempt_id, state in attempts.order_by("prepared_at").values_list(
+        "session_id", "pk", "state"
+    ):
+        entry = found[session_id]
+        (entry.unknown if state == "unknown" else entry.unsettled).append(attempt_id)
+    return found
+
+
+def _status(session: Session, found: _Found, *, now: datetime) -> Status:
+    owner_alive = session.owner is not None and not ownership.prove_death(session.owner, now=now)
+    facts = Facts(
+        owned=session.owner_id is not None,
+        owner_alive=owner_alive,
+        retry=False,
+        waiting=False,
+        parked=session.parked,
+        undecided=bool(found.unknown),
+        due=session.owed_at is not None or found.newest_wanting_wake > (session.hold_seq or 0),
+    )
+    return Status(
+        state=derive(facts),
+        session=session.pk,
+        head_seq=session.head_seq,
+        owner_alive=owner_alive,
+        pending=Pending(steer=found.steer, queue=found.queue),
+        paused=session.hold_reason == "paused",
+        parked=session.parked,
+        attempt=found.unsettled[-1] if found.unsettled else None,
+        retry=None,
+        unknown=Unknown(attempts=tuple(found.unknown), tools=()),
+        waiting=(),
+    )
