@@ -194,6 +194,10 @@ class Instance:
         _signal(pid, number)
         return pid
 
+    def kill_process(self, process: Process, number: signal.Signals = signal.SIGKILL) -> None:
+        """Signal a process that ``processes`` found."""
+        _signal(process.pid, number)
+
     def request(
         self, method: str, path: str, body: Any = None, *, token: str = "", timeout: float = 15
     ) -> Response:
