@@ -21,3 +21,18 @@ def clean(text: str) -> str:
     if _UNSTORABLE.search(text) is None:
         return text
     return _UNSTORABLE.sub("", _PAIR.sub(_join, text))
+
+
+class Cleaner:
+    """Cleans text that arrives in fragments: a pair that was cut between two of them is joined."""
+
+    def __init__(self) -> None:
+        self._half = ""
+
+    def feed(self, fragment: str) -> str:
+        """The clean text of this fragment; a high surrogate at its end waits for the next one."""
+        joined = self._half + fragment
+        self._half = ""
+        if joined and "\ud800" <= joined[-1] <= "\udbff":
+            self._half, joined = joined[-1], joined[:-1]
+        return clean(joined)

@@ -9,7 +9,7 @@ from schema.events import PromptAdmitted
 from schema.inputs import Delivery, Origin, content_digest
 from schema.problems import PromptConflict
 from sessions_app.inbox.hold import lift
-from sessions_app.live import wake as wakes
+from sessions_app.live import wakes
 from sessions_app.log import SessionTransaction, session_transaction
 from sessions_app.models import SessionInput, SessionMessage, Tombstone
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from schema.events import PromptDeliveryChanged, PromptWithdrawn
 from schema.inputs import Delivery
 from schema.problems import AlreadyPromoted, PromptNotFound, Withdrawn
-from sessions_app.live import wake as wakes
+from sessions_app.live import wakes
 from sessions_app.log import SessionTransaction, session_transaction
 from sessions_app.models import SessionInput
 

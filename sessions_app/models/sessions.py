@@ -45,29 +45,6 @@ class Session(models.Model):
     )
     wake_enqueued_at = models.DateTimeField(null=True, blank=True)
 
-    OPERATIONAL = frozenset(
-        {
-            "id",
-            "user",
-            "created_at",
-            "head_seq",
-            "owner",
-            "fence",
-            "owed_at",
-            "step_count",
-            "hold_seq",
-            "hold_reason",
-            "interrupt_fence",
-            "interrupt_seq",
-            "interrupt_resume",
-            "parked",
-            "recovery_count",
-            "recovering",
-            "wake_enqueued_at",
-        }
-    )
-    """Columns that the log does not give back (identity, and what running needs)."""
-
     class Meta:
         indexes = [
             models.Index(fields=["user", "-active_at", "-id"], name="session_list"),

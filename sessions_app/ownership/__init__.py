@@ -3,11 +3,13 @@
 from sessions_app.ownership.deaths import Watch, is_alive, prove_death
 from sessions_app.ownership.ownership import (
     Refusal,
-    find_owned,
+    give_up,
     has_unsettled_work,
-    held_of,
+    is_orphan,
+    owned_sessions,
     release,
     take,
+    verify,
 )
 from sessions_app.ownership.workers import Registration, register
 
@@ -15,12 +17,14 @@ __all__ = [
     "Refusal",
     "Registration",
     "Watch",
-    "find_owned",
+    "give_up",
     "has_unsettled_work",
-    "held_of",
     "is_alive",
+    "is_orphan",
+    "owned_sessions",
     "prove_death",
     "register",
     "release",
     "take",
+    "verify",
 ]

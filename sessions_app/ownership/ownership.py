@@ -1,12 +1,12 @@
 """Acquire and release: the session's owner and the fence that proves it."""
 
+from datetime import datetime
 from enum import Enum
 
-from django.db.models import Q, QuerySet
-
 from sessions_app import inbox
-from sessions_app.log import Held, SessionTransaction
+from sessions_app.log import FenceLost, Held, SessionGone, SessionTransaction
 from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionMessage
+from sessions_app.ownership.deaths import prove_death
 
 
 class Refusal(Enum):
@@ -64,13 +64,25 @@ def has_unsettled_work(session_id: str) -> bool:
     )
 
 
-def find_owned(worker_id: str) -> "QuerySet[Session]":
+def owned_sessions(*, worker_id: str) -> set[str]:
     """The sessions that name this worker as owner."""
-    return Session.objects.filter(Q(owner_id=worker_id))
+    return set(Session.objects.filter(owner_id=worker_id).values_list("pk", flat=True))
 
 
-def held_of(session: Session) -> Held | None:
-    """The ownership that the row records, or None."""
-    if session.owner_id is None:
-        return None
-    return Held(session_id=session.pk, worker_id=session.owner_id, fence=session.fence)
+def verify(*, held: Held) -> None:
+    """Raise FenceLost unless the session is still held, SessionGone when it is no more."""
+    row = Session.objects.filter(pk=held.session_id).values_list("owner_id", "fence").first()
+    if row is None:
+        raise SessionGone(session_id=held.session_id)
+    if row != (held.worker_id, held.fence):
+        raise FenceLost(session_id=held.session_id, worker_id=held.worker_id, fence=held.fence)
+
+
+def is_orphan(session_id: str, *, now: datetime) -> bool:
+    """Whether the session's owner is dead, or it has none although its work is unsettled."""
+    session = Session.objects.select_related("owner").filter(pk=session_id).first()
+    if session is None:
+        return False
+    if session.owner is None:
+        return has_unsettled_work(session_id)
+    return prove_death(session.owner, now=now)

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from sessions_app import inbox
-from sessions_app.live import wake as wakes
+from sessions_app.live import wakes
 from sessions_app.log import SessionTransaction, session_transaction
 from sessions_app.models import SessionMessage
 
