@@ -4,8 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from sessions_app.providers import catalog, port
+from sessions_app.providers import anthropic, catalog, openai_chat, port, wire
 from sessions_app.providers.demo.provider import ScriptedDemo
+from sessions_app.providers.remote import RemoteProvider
 
 DEMO_MODEL: Final = "scripted"
 
@@ -31,9 +32,7 @@ class UnknownProvider(ModelError):
 
     def __init__(self, name: str) -> None:
         self.name = name
-        super().__init__(
-            f"There is no provider {name!r}. Choose one of {', '.join(provider_names())}."
-        )
+        super().__init__(f"There is no provider {name!r}. Choose one of {', '.join(provider_names())}.")
 
 
 class UnknownModel(ModelError):
@@ -42,9 +41,7 @@ class UnknownModel(ModelError):
     def __init__(self, *, provider: str, model: str) -> None:
         self.provider = provider
         self.model = model
-        super().__init__(
-            f"The provider {provider!r} has no model {model!r}. Choose {provider}:{DEMO_MODEL}."
-        )
+        super().__init__(f"The provider {provider!r} has no model {model!r}. Choose {provider}:{DEMO_MODEL}.")
 
 
 class ProviderNotConfigured(ModelError):
@@ -79,7 +76,20 @@ def get_provider(name: str) -> port.Provider:
     """
     if name == ScriptedDemo.name:
         return ScriptedDemo()
-    raise UnknownProvider(name)
+    vendor = catalog.VENDORS.get(name)
+    if vendor is None:
+        raise UnknownProvider(name)
+    access = catalog.access(vendor)
+    if not access.is_configured:
+        raise ProviderNotConfigured(vendor)
+    return RemoteProvider(name=name, wire_format=_wire_format(name, access), access=access)
+
+
+def _wire_format(name: str, access: catalog.Access) -> wire.WireFormat:
+    if name == "anthropic":
+        return anthropic.Messages()
+    # OpenAI's reasoning models refuse the old name of the limit, compatible servers may not know the new one.
+    return openai_chat.ChatCompletions(limit_field="max_completion_tokens" if access.is_own else "max_tokens")
 
 
 def resolve(model: str) -> tuple[port.Provider, str]:

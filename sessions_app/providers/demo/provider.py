@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import json
 from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing
 from itertools import islice
 from typing import Final
 
@@ -43,9 +44,7 @@ class ScriptedDemo:
         }
         return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()
 
-    async def stream(
-        self, request: port.ModelRequest, phases: port.Phases
-    ) -> AsyncGenerator[port.Item]:
+    async def stream(self, request: port.ModelRequest, phases: port.Phases) -> AsyncGenerator[port.Item]:
         """Play one step of the script.
 
         Equal requests give equal items, so that a conversation that crashed goes on as if it had not:
@@ -59,14 +58,13 @@ class ScriptedDemo:
         if failure == "ambiguous":
             raise _error(failure)
         status = 200 if failure is None else _ERRORS[failure][2] or 200
-        await phases.response_started(
-            status=status, request_id=f"demo-{request.attempt}", headers={}
-        )
+        await phases.response_started(status=status, request_id=f"demo-{request.attempt}", headers={})
         if failure in _TELLS_ITS_STATUS:
             raise _error(failure)
         yield port.ResponseIdentified(f"demo-{request.attempt}")
-        async for item in _performance(request, stage, failure):
-            yield item
+        async with aclosing(_performance(request, stage, failure)) as items:
+            async for item in items:
+                yield item
 
 
 async def _performance(
@@ -74,8 +72,10 @@ async def _performance(
 ) -> AsyncGenerator[port.Item]:
     script = stage.script
     if script.reason and not stage.said:
-        async for item in _reasoning(script.reason, script.delay):
-            yield item
+        for word in scene.split(script.reason):
+            await _pause(script.delay)
+            yield port.ReasoningDelta("reasoning", word)
+        yield port.PartClosed("reasoning")
     spoken = 0
     for word in _audible(stage, failure):
         await _pause(script.delay)
@@ -91,13 +91,6 @@ async def _performance(
         yield item
     finish = "tool_calls" if script.calls else "stop"
     yield port.Finished(finish, _usage(request, spoken))
-
-
-async def _reasoning(text: str, delay: float) -> AsyncGenerator[port.Item]:
-    for word in scene.split(text):
-        await _pause(delay)
-        yield port.ReasoningDelta("reasoning", word)
-    yield port.PartClosed("reasoning")
 
 
 def _audible(stage: Scene, failure: FailureName | None) -> Iterator[str]:

@@ -5,9 +5,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Final, Literal, cast, get_args
 
-FailureName = Literal[
-    "not_sent", "rejected", "rate_limit", "failed", "ambiguous", "partial", "overflow"
-]
+FailureName = Literal["not_sent", "rejected", "rate_limit", "failed", "ambiguous", "partial", "overflow"]
 FAILURE_NAMES: Final[tuple[FailureName, ...]] = get_args(FailureName)
 
 MAX_NESTING: Final = 16
@@ -59,7 +57,7 @@ _BRACKET: Final = re.compile(r"[\[\]]")
 _WORDS: Final = re.compile(r"\[\[words\s+0*([1-9]\d{0,5})\s*\]\]")
 _DELAY: Final = re.compile(r"\[\[delay\s+(\d{1,6})\s*\]\]")
 _HANG: Final = re.compile(r"\[\[hang\s*\]\]")
-_ERROR: Final = re.compile(r"\[\[error\s+(%s)(?:\s+(\d{1,6}))?\s*\]\]" % "|".join(FAILURE_NAMES))
+_ERROR: Final = re.compile(rf"\[\[error\s+({'|'.join(FAILURE_NAMES)})(?:\s+(\d{{1,6}}))?\s*\]\]")
 _PROSE: Final = re.compile(r"\[\[(then|reason)\s+")
 _TOOL: Final = re.compile(r"\[\[tool\s+([A-Za-z_][A-Za-z0-9_.-]{0,63})(?=[\s\]{])\s*")
 _END: Final = re.compile(r"\s*\]\]")
@@ -181,7 +179,7 @@ class _Parser:
 
 def _failure(found: re.Match[str]) -> ScriptedFailure:
     count = None if found[2] is None else int(found[2])
-    return ScriptedFailure(name=cast(FailureName, found[1]), count=count)
+    return ScriptedFailure(name=cast("FailureName", found[1]), count=count)
 
 
 def _blanks(message: str, position: int) -> int:
