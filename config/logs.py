@@ -5,11 +5,12 @@ import logging
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
-_STANDARD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+# Django adds the request as an object; its path is in the message already.
+_NOT_FIELDS: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "request"}
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:
-    return {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    return {name: value for name, value in vars(record).items() if name not in _NOT_FIELDS}
 
 
 def _time(record: logging.LogRecord) -> str:

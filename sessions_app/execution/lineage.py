@@ -12,6 +12,10 @@ PARENT_GONE: Final = 71
 """Exit code of a process whose parent had died before the tie was made."""
 
 
+# Loaded once, before any fork: a child that was just forked should not have to load anything.
+_libc: Final = ctypes.CDLL(None) if sys.platform == "linux" else None
+
+
 def die_with_parent(parent: int) -> None:
     """From now on the kernel kills this process when its parent ends, however it ends.
 
@@ -29,5 +33,5 @@ def name_process(name: str) -> None:
 
 
 def _prctl(option: int, value: int | bytes) -> None:
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(option, value, 0, 0, 0)
+    if _libc is not None:
+        _libc.prctl(option, value, 0, 0, 0)

@@ -155,7 +155,7 @@ class Instance:
         assert self.up is not None
         code = self.up.poll()
         assert code is None, f"up ended with {code}\n{self.output}"
-        return "ready" in self.output[before:]
+        return "Ready in" in self.output[before:]
 
     # --- looking ---------------------------------------------------------------------------------------
 
