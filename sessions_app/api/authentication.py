@@ -1,0 +1,40 @@
+"""Who asks: a token, or the web session together with CSRF."""
+
+from typing import Any, Final
+
+from django.contrib.auth.models import AbstractBaseUser
+from rest_framework import exceptions
+from rest_framework.authentication import BaseAuthentication, SessionAuthentication
+from rest_framework.request import Request
+
+from sessions_app import access
+
+_SCHEME: Final = "token"
+
+
+class TokenAuthentication(BaseAuthentication):
+    """``Authorization: Token ...``. A token that does not fit is refused, whatever else was sent."""
+
+    def authenticate(self, request: Request) -> tuple[AbstractBaseUser, None] | None:
+        scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
+        if scheme.lower() != _SCHEME:
+            return None
+        user = access.find_user(secret.strip())
+        if user is None:
+            raise exceptions.AuthenticationFailed(
+                "The token is not valid, was revoked, or its user is inactive."
+            )
+        return user, None
+
+    def authenticate_header(self, request: Request) -> str:
+        return 'Token realm="holdfast"'
+
+
+class WebSession(SessionAuthentication):
+    """The session of somebody who signed in on the web page."""
+
+    def authenticate(self, request: Request) -> tuple[Any, None] | None:
+        if "HTTP_AUTHORIZATION" in request.META:
+            return None
+        found: tuple[Any, None] | None = super().authenticate(request)
+        return found

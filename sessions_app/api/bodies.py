@@ -1,0 +1,212 @@
+"""What requests may hold: closed pydantic models for bodies and queries, read once, at the edge."""
+
+import json
+from collections.abc import Iterable
+from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar
+
+from django.http import HttpRequest
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from schema.events import RecoveryPolicy
+from schema.inputs import Delivery
+from schema.limits import MAX_NAME_CHARACTERS, MAX_TITLE_CHARACTERS
+from schema.text import clean
+from sessions_app.api import problems
+
+MAX_BODY_BYTES: Final = 6 * 1024 * 1024
+"""The longest prompt fits even when every character is written as two ``\\u`` escapes."""
+
+MAX_WAIT_SECONDS: Final = 60
+MAX_SEQ: Final = 2**63 - 1
+
+
+def _clean(value: object) -> object:
+    return clean(value) if isinstance(value, str) else value
+
+
+def _storable(value: str) -> str:
+    if clean(value) != value:
+        raise ValueError("has characters that cannot be stored")
+    return value
+
+
+Text = Annotated[str, BeforeValidator(_clean)]
+"""Text that loses what cannot be stored: NUL and lone surrogates."""
+
+Title = Annotated[Text, Field(max_length=MAX_TITLE_CHARACTERS)]
+Name = Annotated[str, AfterValidator(_storable), Field(max_length=MAX_NAME_CHARACTERS)]
+Seq = Annotated[int, Field(ge=0, le=MAX_SEQ)]
+
+
+class Body(BaseModel):
+    """A JSON object. Unknown fields are refused, and a text is no number."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Query(BaseModel):
+    """The part of an address after the question mark. Unknown parameters are refused."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Nothing(Body):
+    pass
+
+
+class NoQuery(Query):
+    pass
+
+
+class NewSession(Body):
+    id: str | None = None
+    title: Title | None = None
+    agent: Name | None = None
+    model: Name | None = None
+    recovery_policy: RecoveryPolicy | None = None
+
+
+class SessionChange(Body):
+    """Absent stays as it is. A recovery policy of null goes back to the agent's or the site's."""
+
+    title: Title = ""
+    agent: Name = ""
+    model: Name = ""
+    archived: bool = False
+    pinned: bool = False
+    recovery_policy: RecoveryPolicy | None = None
+
+    def given(self) -> dict[str, Any]:
+        changes = {name: getattr(self, name) for name in self.model_fields_set}
+        if "recovery_policy" in changes:
+            changes["recovery_policy"] = changes["recovery_policy"] or ""
+        return changes
+
+
+class NewPrompt(Body):
+    id: str | None = None
+    text: Text
+    delivery: Delivery | None = None
+    wake: bool | None = None
+
+
+class PromptChange(Body):
+    delivery: Delivery
+
+
+class Wait(Body):
+    timeout: Annotated[float, Field(ge=0, le=MAX_WAIT_SECONDS, allow_inf_nan=False)] = MAX_WAIT_SECONDS
+
+
+class Interrupt(Body):
+    resume: bool = False
+
+
+class PageQuery(Query):
+    cursor: str | None = None
+    limit: Annotated[int, Field(ge=1, le=200)] = 50
+
+
+class SessionsQuery(PageQuery):
+    q: Text = ""
+    archived: bool = False
+    needs_decision: bool | None = None
+
+
+class PromptsQuery(PageQuery):
+    state: Literal["pending", "promoted", "withdrawn", "all"] = "pending"
+
+
+class MessagesQuery(PageQuery):
+    order: Literal["asc", "desc"] = "asc"
+
+
+class AttemptsQuery(PageQuery):
+    session: str | None = None
+    state: Literal["prepared", "dispatched", "streaming", "settled", "unknown"] | None = None
+    needs_decision: bool | None = None
+
+
+class EventsQuery(Query):
+    after: Seq = 0
+    limit: Annotated[int, Field(ge=1, le=500)] = 500
+
+
+class StreamQuery(Query):
+    after: Seq | None = None
+
+
+B = TypeVar("B", bound=Body)
+Q = TypeVar("Q", bound=Query)
+
+
+def read(request: HttpRequest, model: type[B]) -> B:
+    """The request's body. Nothing at all counts as an empty object.
+
+    Raises UnsupportedMediaType, BodyTooLarge, Malformed or InvalidFields.
+    """
+    data = _data(request)
+    if data and request.content_type != "application/json":
+        raise problems.UnsupportedMediaType
+    parsed = _parse(data) if data else {}
+    if not isinstance(parsed, dict):
+        raise problems.Malformed("The body must be a JSON object.")
+    try:
+        return model.model_validate(parsed)
+    except ValidationError as invalid:
+        _refuse(invalid)
+
+
+def read_query(request: HttpRequest, model: type[Q]) -> Q:
+    """The request's query. Of a parameter that comes twice the last counts. Raises InvalidFields."""
+    try:
+        return model.model_validate(request.GET.dict())
+    except ValidationError as invalid:
+        _refuse(invalid)
+
+
+def _data(request: HttpRequest) -> bytes:
+    # Django's own limit answers only for what it reads itself, and not in problem documents.
+    data = request.read(MAX_BODY_BYTES + 1)
+    if len(data) > MAX_BODY_BYTES:
+        raise problems.BodyTooLarge(limit=MAX_BODY_BYTES)
+    return data
+
+
+def _parse(data: bytes) -> object:
+    try:
+        parsed: object = json.loads(data.decode("utf-8"), parse_constant=_refuse_constant)
+    except UnicodeDecodeError:
+        raise problems.Malformed("The body is not UTF-8.") from None
+    except RecursionError:
+        raise problems.Malformed("The body is nested too deeply.") from None
+    except ValueError as error:
+        raise problems.Malformed(f"The body is not JSON: {error}.") from None
+    return parsed
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def _refuse(invalid: ValidationError) -> NoReturn:
+    raise problems.InvalidFields(
+        _by_field(invalid.errors(include_url=False, include_context=False))
+    ) from None
+
+
+def _by_field(errors: Iterable[ErrorDetails]) -> dict[str, list[str]]:
+    by_field: dict[str, list[str]] = {}
+    for error in errors:
+        field = clean(str(error["loc"][0]))[:MAX_NAME_CHARACTERS] if error["loc"] else "body"
+        by_field.setdefault(field, []).append(_reason(error))
+    return by_field
+
+
+def _reason(error: ErrorDetails) -> str:
+    if error["type"] == "extra_forbidden":
+        return "This field is not known here."
+    if error["type"] == "missing":
+        return "This field is required."
+    return error["msg"].rstrip(".") + "."

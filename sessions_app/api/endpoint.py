@@ -1,0 +1,110 @@
+"""The one base of all endpoints: who asks, whose resource, then the rest of the request."""
+
+import logging
+from collections.abc import Coroutine, Mapping
+from typing import Any, ClassVar, Final
+
+from django.core.signals import got_request_exception
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework import exceptions, parsers, permissions, renderers
+from rest_framework.views import APIView
+
+from schema.ids import is_client_session_id
+from schema.problems import SessionNotFound
+from sessions_app import sessions
+from sessions_app.api import answers, authentication, problems, threads
+from sessions_app.models import Session
+
+logger = logging.getLogger(__name__)
+
+Answer = HttpResponseBase | Coroutine[Any, Any, HttpResponseBase]
+"""A response, or work that goes on without a thread until there is one."""
+
+_METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
+
+
+class Endpoint(APIView):
+    """An address of the API. The handler of a method runs in a thread and returns its Answer.
+
+    The order is part of the contract: who asks (401), whether the resource is theirs (404), and only then
+    method (405), wanted type (406) and body.
+    """
+
+    authentication_classes = (authentication.TokenAuthentication, authentication.WebSession)
+    permission_classes = (permissions.IsAuthenticated,)
+    renderer_classes = (renderers.JSONRenderer,)
+    parser_classes = (parsers.JSONParser,)
+    view_is_async = True
+    produces: ClassVar[str] = answers.JSON
+
+    async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
+        answer = await threads.in_thread(self._answer)(request, kwargs)
+        return await self._finish(answer) if isinstance(answer, Coroutine) else answer
+
+    def find_resource(self, names: Mapping[str, str]) -> None:
+        """Look for what the address names. Raises its NotFound when it does not exist for this user."""
+
+    @property
+    def user_id(self) -> int:
+        user_id = self.request.user.pk
+        assert user_id is not None
+        return user_id
+
+    def _answer(self, request: HttpRequest, names: dict[str, str]) -> Answer:
+        try:
+            self._enter(request, names)
+            answer: Answer = self._handler()(self.request, **names)
+        except Exception as error:  # noqa: BLE001
+            return self._refuse(error)
+        return answer
+
+    async def _finish(self, work: Coroutine[Any, Any, HttpResponseBase]) -> HttpResponseBase:
+        try:
+            return await work
+        except Exception as error:  # noqa: BLE001
+            return self._refuse(error)
+
+    def _enter(self, request: HttpRequest, names: dict[str, str]) -> None:
+        self.kwargs = names
+        self.request = self.initialize_request(request, **names)
+        self.perform_authentication(self.request)
+        self.check_permissions(self.request)
+        self.find_resource(names)
+
+    def _handler(self) -> Any:
+        method = "GET" if self.request.method == "HEAD" else self.request.method or ""
+        if method not in _METHODS or not hasattr(self, method.lower()):
+            raise exceptions.MethodNotAllowed(method[:20])
+        if not self.request.accepts(self.produces):
+            raise exceptions.NotAcceptable(f"This address answers with {self.produces} only.")
+        return getattr(self, method.lower())
+
+    def _refuse(self, error: Exception) -> HttpResponse:
+        problem = problems.find(error)
+        if problem is None:
+            logger.error("api.failed", exc_info=error, extra={"view": type(self).__name__})
+            got_request_exception.send(sender=type(self), request=self.request)
+            problem = problems.unexpected()
+        response = problems.render(problem)
+        if problem.status == 401:
+            response["WWW-Authenticate"] = self.get_authenticate_header(self.request)
+        if problem.status == 405:
+            response["Allow"] = ", ".join(self.allowed_methods)
+        return response
+
+
+class SessionEndpoint(Endpoint):
+    """An address inside one session of the user."""
+
+    session: Session
+
+    def find_resource(self, names: Mapping[str, str]) -> None:
+        self.session = find_session(names["session_id"], user_id=self.user_id)
+
+
+def find_session(session_id: str, *, user_id: int) -> Session:
+    """The user's session. Raises SessionNotFound, also for what cannot be an id at all."""
+    if not is_client_session_id(session_id):
+        raise SessionNotFound(session_id)
+    return sessions.get(user_id=user_id, session_id=session_id)

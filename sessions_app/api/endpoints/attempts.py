@@ -1,0 +1,50 @@
+"""Attempts: each physical request to a provider, with its facts."""
+
+import re
+from collections.abc import Mapping
+from typing import Final
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from schema.ids import MAX_LENGTH
+from schema.problems import AttemptNotFound
+from sessions_app import sessions
+from sessions_app.api import answers, bodies, paging
+from sessions_app.api.endpoint import Endpoint, find_session
+from sessions_app.models import ProviderAttempt
+from sessions_app.sessions import shapes, undecided
+
+NEWEST_FIRST: Final = paging.Order(name="attempts", columns=("prepared_at", "id"), direction="desc")
+_ATTEMPT_ID: Final = re.compile(r"att_[A-Za-z0-9-]{8,64}\Z")
+
+
+class Attempts(Endpoint):
+    def get(self, request: Request) -> HttpResponse:
+        query = bodies.read_query(request, bodies.AttemptsQuery)
+        if query.session is not None:
+            find_session(query.session, user_id=self.user_id)
+        rows = sessions.attempts_of(user_id=self.user_id, session_id=query.session)
+        if query.state is not None:
+            rows = rows.filter(state=query.state)
+        if query.needs_decision is not None:
+            rows = undecided.undecided(rows, query.needs_decision)
+        page = paging.cut(rows, order=NEWEST_FIRST, query=query)
+        return answers.json(page.shape([shapes.attempt_shape(row) for row in page.rows]))
+
+
+class OneAttempt(Endpoint):
+    attempt: ProviderAttempt
+
+    def find_resource(self, names: Mapping[str, str]) -> None:
+        attempt_id = names["attempt_id"]
+        rows = sessions.attempts_of(user_id=self.user_id)
+        found = rows.filter(pk=attempt_id).first() if _ATTEMPT_ID.match(attempt_id) else None
+        if found is None:
+            raise AttemptNotFound(attempt_id[:MAX_LENGTH])
+        self.attempt = found
+
+    def get(self, request: Request, attempt_id: str) -> HttpResponse:
+        bodies.read_query(request, bodies.NoQuery)
+        facts = shapes.attempt_facts(self.attempt)
+        return answers.json({**shapes.attempt_shape(self.attempt), "facts": facts})

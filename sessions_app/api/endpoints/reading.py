@@ -1,0 +1,31 @@
+"""Reading a session: its messages and its events."""
+
+from django.http import HttpResponse
+from rest_framework.request import Request
+
+from sessions_app import log, sessions
+from sessions_app.api import answers, bodies, paging
+from sessions_app.api.endpoint import SessionEndpoint
+
+
+class Messages(SessionEndpoint):
+    def get(self, request: Request, session_id: str) -> HttpResponse:
+        query = bodies.read_query(request, bodies.MessagesQuery)
+        order = paging.Order(name="messages", columns=("seq",), direction=query.order)
+        page = paging.cut(sessions.messages_of(self.session), order=order, query=query)
+        return answers.json(page.shape(sessions.message_shapes(page.rows)))
+
+
+class Events(SessionEndpoint):
+    def get(self, request: Request, session_id: str) -> HttpResponse:
+        query = bodies.read_query(request, bodies.EventsQuery)
+        events = log.events_after(session_id, after=query.after, limit=query.limit)
+        newest = events[-1].seq if events else query.after
+        return answers.json(
+            {
+                "results": [sessions.event_shape(event) for event in events],
+                "next_after": newest,
+                # The session was read before its events: what came in between is already given.
+                "head_seq": max(self.session.head_seq, newest if events else 0),
+            }
+        )

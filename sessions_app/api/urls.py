@@ -1,0 +1,28 @@
+"""The addresses of the API, below /api/v1/."""
+
+from django.urls import path, re_path
+
+from sessions_app.api.endpoints import attempts, prompts, reading, running, sessions, site
+
+_SESSION = "sessions/<str:session_id>"
+
+urlpatterns = [
+    path("me", site.Me.as_view()),
+    path("models", site.Models.as_view()),
+    path("agents", site.Agents.as_view()),
+    path("sessions", sessions.Sessions.as_view()),
+    path(_SESSION, sessions.OneSession.as_view()),
+    path(f"{_SESSION}/prompts", prompts.Prompts.as_view()),
+    path(f"{_SESSION}/prompts/<str:message_id>", prompts.OnePrompt.as_view()),
+    path(f"{_SESSION}/messages", reading.Messages.as_view()),
+    path(f"{_SESSION}/events", reading.Events.as_view()),
+    path(f"{_SESSION}/status", running.SessionStatus.as_view()),
+    path(f"{_SESSION}/wait", running.Wait.as_view()),
+    path(f"{_SESSION}/resume", running.Resume.as_view()),
+    path(f"{_SESSION}/interrupt", running.Interrupt.as_view()),
+    path(f"{_SESSION}/compact", running.Compact.as_view()),
+    path("attempts", attempts.Attempts.as_view()),
+    path("attempts/<str:attempt_id>", attempts.OneAttempt.as_view()),
+    # Last: it answers for every address that is none.
+    re_path(r"", site.Nowhere.as_view()),
+]
