@@ -8,3 +8,10 @@ class SessionsConfig(AppConfig):
     label = "sessions_app"
     verbose_name = "Sessions"
     default_auto_field = "django.db.models.BigAutoField"
+
+    def ready(self) -> None:
+        """Readers are told of every commit."""
+        from sessions_app import log
+        from sessions_app.live import publish
+
+        log.on_commit(publish.events)
