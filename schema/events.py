@@ -152,6 +152,113 @@ class ReasoningEnded(EventData):
     replay: dict[str, JsonValue] | None = None
 
 
+class ToolInputStarted(EventData):
+    """The model began a call. ``hosted`` calls are run by the provider, never by us."""
+
+    type = "tool.input.started"
+    message: str
+    part: str
+    index: int
+    call_id: str
+    name: str
+    hosted: bool = False
+
+
+class ToolInputEnded(EventData):
+    """The arguments as they arrived; ``replay`` is what the provider wants back with the call."""
+
+    type = "tool.input.ended"
+    message: str
+    part: str
+    raw: str
+    replay: dict[str, JsonValue] | None = None
+
+
+class ToolApprovalRequested(EventData):
+    """The call waits for a person. ``earlier`` is the unknown call that it would repeat."""
+
+    type = "tool.approval_requested"
+    message: str
+    part: str
+    input: dict[str, JsonValue]
+    input_digest: str
+    effect: Effect
+    because: Literal["agent", "duplicate"]
+    earlier: str | None = None
+
+
+class ToolApprovalDecided(EventData):
+    type = "tool.approval_decided"
+    message: str
+    part: str
+    action: Literal["approve", "deny"]
+    by: str
+    reason: str | None = None
+
+
+class ToolCalled(EventData):
+    """The function is about to be entered (or, hosted, the provider runs it): it may have an effect from here on."""
+
+    type = "tool.called"
+    message: str
+    part: str
+    input: dict[str, JsonValue]
+    input_digest: str
+    effect: Effect
+    annotations: dict[str, JsonValue] | None = None
+
+
+class ToolProgress(EventData):
+    type = "tool.progress"
+    message: str
+    part: str
+    text: str
+
+
+class ToolSucceeded(EventData):
+    """``overflow`` names the stored rest of an output that was too long to keep here."""
+
+    type = "tool.succeeded"
+    message: str
+    part: str
+    output: str
+    overflow: str | None = None
+    replay: dict[str, JsonValue] | None = None
+
+
+class ToolFailed(EventData):
+    """``unknown``: it was entered, and whether it had its effect is not known."""
+
+    type = "tool.failed"
+    message: str
+    part: str
+    error: str
+    unknown: bool
+
+
+class ToolDecided(EventData):
+    """What a person or a policy chose for a call with an unknown outcome; its state stays."""
+
+    type = "tool.decided"
+    message: str
+    part: str
+    action: Literal["mark_done", "mark_not_done", "abandon", "retry"]
+    by: str
+    policy: bool
+    reason: str | None = None
+    result: JsonValue = None
+
+
+class RetryScheduled(EventData):
+    """The same step is asked again by a new attempt, not before ``at`` (RFC 3339)."""
+
+    type = "retry.scheduled"
+    message: str
+    attempt: int
+    at: str
+    reason: str
+
+
 class AttemptPrepared(EventData):
     type = "attempt.prepared"
     attempt: str
@@ -230,6 +337,16 @@ MANIFEST: Final[tuple[type[EventData], ...]] = (
     TextEnded,
     ReasoningStarted,
     ReasoningEnded,
+    ToolInputStarted,
+    ToolInputEnded,
+    ToolApprovalRequested,
+    ToolApprovalDecided,
+    ToolCalled,
+    ToolProgress,
+    ToolSucceeded,
+    ToolFailed,
+    ToolDecided,
+    RetryScheduled,
     AttemptPrepared,
     AttemptDispatched,
     AttemptResponseStarted,
@@ -242,17 +359,7 @@ MANIFEST: Final[tuple[type[EventData], ...]] = (
 RESERVED: Final[frozenset[str]] = frozenset(
     {
         "context.updated",
-        "tool.input.started",
-        "tool.input.ended",
-        "tool.approval_requested",
-        "tool.approval_decided",
-        "tool.called",
-        "tool.progress",
-        "tool.succeeded",
-        "tool.failed",
-        "tool.decided",
         "attempt.decided",
-        "retry.scheduled",
         "recovery.claimed",
         "revert.staged",
         "revert.cleared",

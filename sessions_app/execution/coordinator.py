@@ -305,6 +305,7 @@ class Coordinator:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._mark_stopped()
+        await publish.finish()
         for threads in (self.database, self.heartbeats, self.housekeeping):
             threads.close()
 

@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Any, Final, Protocol, TypeVar
 
 from schema import events
-from schema.attempts import Usage
+from schema.attempts import Decision, Usage
 from schema.events import EventData
 from sessions_app.log.errors import ProjectionConflict
 from sessions_app.models import MessagePart, PartCheckpoint, ProviderAttempt, Session, SessionInput, SessionMessage
@@ -265,6 +265,143 @@ def _reasoning_ended(target: Target, event: events.ReasoningEnded, seq: int, at:
     _close_part(target, event, at, complete=event.complete)
 
 
+# Tools: pending -> running -> completed or error, forward only
+
+
+@_projects(events.ToolInputStarted)
+def _tool_input_started(target: Target, event: events.ToolInputStarted, seq: int, at: datetime) -> None:
+    MessagePart.objects.create(
+        id=event.part,
+        message_id=event.message,
+        session_id=target.session.pk,
+        index=event.index,
+        kind="tool",
+        state="pending",
+        started_at=at,
+        call_id=event.call_id,
+        name=event.name,
+        hosted=event.hosted,
+    )
+
+
+def _move_call(target: Target, event: Any, before: tuple[str, ...], **columns: Any) -> None:
+    changed = MessagePart.objects.filter(
+        pk=event.part,
+        message_id=event.message,
+        session_id=target.session.pk,
+        kind="tool",
+        state__in=before,
+    ).update(**columns)
+    _one(changed, target, event, event.part)
+
+
+@_projects(events.ToolInputEnded)
+def _tool_input_ended(target: Target, event: events.ToolInputEnded, seq: int, at: datetime) -> None:
+    _move_call(target, event, ("pending",), raw_input=event.raw, replay=event.replay)
+
+
+@_projects(events.ToolApprovalRequested)
+def _approval_requested(
+    target: Target, event: events.ToolApprovalRequested, seq: int, at: datetime
+) -> None:
+    _move_call(
+        target,
+        event,
+        ("pending",),
+        input=event.input,
+        input_digest=event.input_digest,
+        effect=event.effect,
+        approval="waiting",
+        approval_reason=event.because,
+        earlier=event.earlier or "",
+    )
+
+
+@_projects(events.ToolApprovalDecided)
+def _approval_decided(target: Target, event: events.ToolApprovalDecided, seq: int, at: datetime) -> None:
+    _move_call(
+        target,
+        event,
+        ("pending",),
+        approval="approved" if event.action == "approve" else "denied",
+        decision=_decision(event.action, by=event.by, policy=False, reason=event.reason, at=at),
+        decided_at=at,
+    )
+
+
+@_projects(events.ToolCalled)
+def _tool_called(target: Target, event: events.ToolCalled, seq: int, at: datetime) -> None:
+    _move_call(
+        target,
+        event,
+        ("pending",),
+        state="running",
+        input=event.input,
+        input_digest=event.input_digest,
+        effect=event.effect,
+        annotations=event.annotations,
+        called_at=at,
+    )
+
+
+@_projects(events.ToolProgress)
+def _tool_progress(target: Target, event: events.ToolProgress, seq: int, at: datetime) -> None:
+    _move_call(target, event, ("running",), progress=event.text)
+
+
+@_projects(events.ToolSucceeded)
+def _tool_succeeded(target: Target, event: events.ToolSucceeded, seq: int, at: datetime) -> None:
+    columns: dict[str, Any] = {"output": event.output, "overflow": event.overflow or ""}
+    if event.replay is not None:
+        columns["replay"] = event.replay
+    _move_call(
+        target, event, ("running",), state="completed", ended_at=at, complete=True, progress="", **columns
+    )
+
+
+@_projects(events.ToolFailed)
+def _tool_failed(target: Target, event: events.ToolFailed, seq: int, at: datetime) -> None:
+    _move_call(
+        target,
+        event,
+        ("pending", "running"),
+        state="error",
+        ended_at=at,
+        error=event.error,
+        unknown_at=at if event.unknown else None,
+    )
+
+
+@_projects(events.ToolDecided)
+def _tool_decided(target: Target, event: events.ToolDecided, seq: int, at: datetime) -> None:
+    changed = MessagePart.objects.filter(
+        pk=event.part, session_id=target.session.pk, unknown_at__isnull=False, decided_at=None
+    ).update(
+        decision=_decision(
+            event.action, by=event.by, policy=event.policy, reason=event.reason, at=at, result=event.result
+        ),
+        decided_at=at,
+    )
+    _one(changed, target, event, event.part)
+
+
+def _decision(
+    action: Any, *, by: str, policy: bool, reason: str | None, at: datetime, result: Any = None
+) -> dict[str, Any]:
+    decision = Decision(
+        action=action, by=by, policy=policy, reason=reason, at=at.isoformat().replace("+00:00", "Z"), result=result
+    )
+    return decision.to_json()
+
+
+@_projects(events.RetryScheduled)
+def _retry_scheduled(target: Target, event: events.RetryScheduled, seq: int, at: datetime) -> None:
+    changed = _open_message(target, event.message).update(
+        retry={"attempt": event.attempt, "at": event.at, "reason": event.reason}
+    )
+    _one(changed, target, event, event.message)
+
+
 # Attempts
 
 
@@ -284,6 +421,8 @@ def _prepared(target: Target, event: events.AttemptPrepared, seq: int, at: datet
         hosted_tools=event.hosted_tools,
         prepared_at=at,
     )
+    if event.ordinal > 1:
+        SessionMessage.objects.filter(pk=event.message).update(retry=None)
 
 
 def _move(target: Target, event: Any, before: tuple[str, ...], **columns: Any) -> None:

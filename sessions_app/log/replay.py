@@ -123,7 +123,7 @@ def _project_all(session: Session) -> None:
     session.save(update_fields=_projected_columns(Session))
 
 
-def _restore_operational(checkpoints: Iterable[dict[str, Any]], wakes: Mapping[str, bool]) -> None:
+def _restore_operational(checkpoints: Iterable[Mapping[str, Any]], wakes: Mapping[str, bool]) -> None:
     for message_id, wake in wakes.items():
         SessionInput.objects.filter(pk=message_id).exclude(wake=wake).update(wake=wake)
     open_parts = set(

@@ -2,15 +2,16 @@
 
 from sessions_app.models.access import ApiToken, SetupLink
 from sessions_app.models.attempts import ProviderAttempt
-from sessions_app.models.catalog import Agent
+from sessions_app.models.catalog import Agent, McpServer
 from sessions_app.models.inputs import SessionInput
-from sessions_app.models.messages import MessagePart, PartCheckpoint, SessionMessage
+from sessions_app.models.messages import MessagePart, PartCheckpoint, SessionMessage, ToolOverflow
 from sessions_app.models.sessions import Session, SessionEvent, Tombstone
 from sessions_app.models.workers import Worker
 
 __all__ = [
     "Agent",
     "ApiToken",
+    "McpServer",
     "MessagePart",
     "PartCheckpoint",
     "ProviderAttempt",
@@ -20,5 +21,6 @@ __all__ = [
     "SessionMessage",
     "SetupLink",
     "Tombstone",
+    "ToolOverflow",
     "Worker",
 ]

@@ -13,5 +13,29 @@ class Agent(models.Model):
     model = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     """``provider:model`` for new sessions of this agent; empty: the site's default."""
 
+    steps = models.PositiveIntegerField(default=25)
+    """How many steps may follow one prompt; the last one offers no tools."""
+    tool_modes = models.JSONField(default=dict, blank=True)
+    """Tool name to allow, ask or deny; ``*`` stands for every tool that is not named. Unnamed: allow."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class McpServer(models.Model):
+    """A server whose tools are added under its name as prefix."""
+
+    name = models.CharField(primary_key=True, max_length=40)
+    transport = models.CharField(max_length=20, choices=[("http", "Streamable HTTP"), ("stdio", "stdio")])
+    url = models.CharField(max_length=1000, blank=True, default="")
+    command = models.CharField(max_length=200, blank=True, default="")
+    """A name of the allow-list HOLDFAST_MCP_COMMANDS, never a command line."""
+    authorization_variable = models.CharField(max_length=200, blank=True, default="")
+    """The environment variable that holds the Authorization header; the secret itself is never stored."""
+    trusted = models.BooleanField(default=False)
+    """Whether the hints of its tools are believed."""
+    enabled = models.BooleanField(default=True)
+    timeout_seconds = models.PositiveIntegerField(default=60)
+
     def __str__(self) -> str:
         return self.name

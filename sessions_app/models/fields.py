@@ -19,6 +19,11 @@ def position(**options: Any) -> "models.BigIntegerField[int, int]":
     return models.BigIntegerField(**options)
 
 
+def position_or_none() -> "models.BigIntegerField[int | None, int | None]":
+    """A sequence number that is not there yet, or no more."""
+    return models.BigIntegerField(null=True, blank=True)
+
+
 def word(*, length: int = 20, **options: Any) -> "models.CharField[str, str]":
     """One word of a closed vocabulary."""
     return models.CharField(max_length=length, **options)

@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from sessions_app.models.fields import identity, position, word
+from sessions_app.models.fields import identity, position, position_or_none, word
 from sessions_app.models.sessions import Session
 
 PENDING = models.Q(promoted_seq__isnull=True, withdrawn_seq__isnull=True)
@@ -21,8 +21,8 @@ class SessionInput(models.Model):
     wake = models.BooleanField()
     created_at = models.DateTimeField()
     admitted_seq = position()
-    promoted_seq = position(null=True, blank=True)
-    withdrawn_seq = position(null=True, blank=True)
+    promoted_seq = position_or_none()
+    withdrawn_seq = position_or_none()
 
     class Meta:
         constraints = [

@@ -2,7 +2,9 @@
 
 from django.db import models
 
-from sessions_app.models.fields import NAME_LENGTH, identity, position, word
+from schema.ids import MAX_LENGTH
+
+from sessions_app.models.fields import NAME_LENGTH, identity, position, position_or_none, word
 from sessions_app.models.sessions import Session
 
 
@@ -24,7 +26,9 @@ class SessionMessage(models.Model):
     error = models.JSONField(null=True, blank=True)
     notice = models.TextField(blank=True, default="")
     usage = models.JSONField(null=True, blank=True)
-    reverted_seq = position(null=True, blank=True)
+    retry = models.JSONField(null=True, blank=True)
+    """The retry that waits for its time, as retry.scheduled told it."""
+    reverted_seq = position_or_none()
 
     class Meta:
         ordering = ["session_id", "seq"]
@@ -56,6 +60,30 @@ class MessagePart(models.Model):
     complete = models.BooleanField(default=False)
     """False for text and reasoning that was cut: cut reasoning is never sent back."""
     replay = models.JSONField(null=True, blank=True)
+    """What the provider wants back with it: a signature, encrypted content, an item id."""
+
+    call_id = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    name = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
+    raw_input = models.TextField(blank=True, default="")
+    input = models.JSONField(null=True, blank=True)
+    input_digest = models.CharField(max_length=64, blank=True, default="")
+    effect = word(blank=True, default="")
+    annotations = models.JSONField(null=True, blank=True)
+    hosted = models.BooleanField(default=False)
+    approval = word(blank=True, default="")
+    """Empty, waiting, approved or denied."""
+    approval_reason = word(blank=True, default="")
+    earlier = models.CharField(max_length=MAX_LENGTH, blank=True, default="")
+    """The unknown call that this one would repeat."""
+    called_at = models.DateTimeField(null=True, blank=True)
+    progress = models.TextField(blank=True, default="")
+    output = models.TextField(blank=True, default="")
+    overflow = models.CharField(max_length=MAX_LENGTH, blank=True, default="")
+    error = models.TextField(blank=True, default="")
+    unknown_at = models.DateTimeField(null=True, blank=True)
+    """When its outcome became unknown: it was entered and did not return."""
+    decision = models.JSONField(null=True, blank=True)
+    decided_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["message_id", "index"]
@@ -64,7 +92,25 @@ class MessagePart(models.Model):
             models.Index(
                 fields=["session"], name="part_unfinished", condition=models.Q(ended_at__isnull=True)
             ),
+            models.Index(
+                fields=["session", "input_digest"],
+                name="part_unknown",
+                condition=models.Q(unknown_at__isnull=False),
+            ),
         ]
+
+    def __str__(self) -> str:
+        return self.id
+
+
+class ToolOverflow(models.Model):
+    """The whole output of a call whose part keeps only its beginning."""
+
+    id = identity()
+    session = models.ForeignKey(Session, on_delete=models.CASCADE, related_name="overflows")
+    created_at = models.DateTimeField()
+    content = models.BinaryField()
+    is_text = models.BooleanField()
 
     def __str__(self) -> str:
         return self.id

@@ -3,7 +3,7 @@
 from django.conf import settings
 from django.db import models
 
-from sessions_app.models.fields import NAME_LENGTH, identity, position, word
+from sessions_app.models.fields import NAME_LENGTH, identity, position, position_or_none, word
 from sessions_app.models.workers import Worker
 
 
@@ -32,11 +32,11 @@ class Session(models.Model):
     owed_at = models.DateTimeField(null=True, blank=True)
     """A run is owed, and may start from this time on; empty when none is."""
     step_count = models.IntegerField(default=0)
-    hold_seq = position(null=True, blank=True)
+    hold_seq = position_or_none()
     """What was pending up to here waits."""
     hold_reason = word(blank=True, default="")
     interrupt_fence = models.BigIntegerField(null=True, blank=True)
-    interrupt_seq = position(null=True, blank=True)
+    interrupt_seq = position_or_none()
     interrupt_resume = models.BooleanField(default=False)
     parked = models.BooleanField(default=False)
     recovery_count = models.IntegerField(default=0)

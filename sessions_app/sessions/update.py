@@ -1,5 +1,6 @@
 """Changing a session's own fields."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Literal
 
@@ -46,7 +47,7 @@ def update(
     return tx.session
 
 
-def _update_fields(tx: SessionTransaction, given: dict[str, object]) -> None:
+def _update_fields(tx: SessionTransaction, given: Mapping[str, object]) -> None:
     changed = {
         name: value
         for name, value in given.items()
