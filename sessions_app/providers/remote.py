@@ -2,18 +2,15 @@
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Final
 
 from schema.attempts import AttemptError
-from sessions_app.providers import classify, port, sse, transport, wire
+from sessions_app.providers import answer, classify, port, transport, wire
 from sessions_app.providers.catalog import Access
 from sessions_app.providers.classify import Phase
-
-MAX_WHOLE_BODY: Final = sse.MAX_EVENT_BYTES
-MAX_BLANK_START: Final = 4096
 
 DEFAULT_LIMITS: Final = transport.Limits()
 
@@ -54,7 +51,7 @@ class RemoteProvider:
         try:
             async with exchange:
                 await self._start(exchange, phases)
-                async with aclosing(_Answer(exchange, reader).items()) as items:
+                async with aclosing(answer.items(exchange, reader)) as items:
                     async for item in items:
                         yield item
         except transport.Broken as broken:
@@ -102,89 +99,3 @@ class RemoteProvider:
         secrets = () if self._access.key is None else (self._access.key,)
         usage = None if reader is None else reader.usage
         return port.ProviderError(classify.shown(error, secrets=secrets), usage=usage)
-
-
-class _Answer:
-    """Reads one answer to its end."""
-
-    def __init__(self, exchange: transport.Exchange, reader: wire.Reader) -> None:
-        self._exchange = exchange
-        self._reader = reader
-        self._events = sse.EventReader()
-
-    async def items(self) -> AsyncGenerator[port.Item]:
-        """Everything that came, Finished last. What breaks after the terminal marker is forgiven."""
-        try:
-            async with aclosing(self._received()) as received:
-                async for item in received:
-                    yield item
-        except (transport.Broken, wire.Reported, wire.Undecodable, sse.BadEventStream) as error:
-            if not self._reader.is_complete:
-                raise _as_break(error) from error
-        for item in self._last():
-            yield item
-
-    async def _received(self) -> AsyncGenerator[port.Item]:
-        start = await self._first_bytes()
-        if start.removeprefix(sse.BOM).lstrip()[:1] in (b"{", b"["):
-            for item in self._reader.read_whole(await self._rest(start)):
-                yield self._noted(item)
-            return
-        chunk: bytes | None = start
-        while chunk is not None:
-            for item in self._read(chunk):
-                yield item
-            if self._reader.is_over:
-                return
-            if self._reader.is_complete:
-                self._exchange.terminal_marker_arrived()
-            chunk = await self._exchange.read()
-        self._events.close()
-
-    def _last(self) -> list[port.Item]:
-        try:
-            last = list(self._reader.finish())
-        except wire.Incomplete as incomplete:
-            raise transport.Broken("cut", str(incomplete)) from incomplete
-        self._exchange.terminal_marker_arrived()
-        return last
-
-    def _read(self, chunk: bytes) -> Iterable[port.Item]:
-        for event in self._events.feed(chunk):
-            self._exchange.event_arrived()
-            for item in self._reader.read(event):
-                yield self._noted(item)
-            if self._reader.is_over:
-                return
-
-    def _noted(self, item: port.Item) -> port.Item:
-        if not isinstance(item, port.ResponseIdentified):
-            self._exchange.output_arrived()
-        return item
-
-    async def _first_bytes(self) -> bytes:
-        """The answer up to the character that tells whether it is a stream or one document."""
-        start = b""
-        while not _is_telling(start) and (chunk := await self._exchange.read()) is not None:
-            start += chunk
-        return start
-
-    async def _rest(self, start: bytes) -> bytes:
-        body = bytearray(start)
-        while (chunk := await self._exchange.read()) is not None:
-            body += chunk
-            if len(body) > MAX_WHOLE_BODY:
-                raise transport.Broken("undecodable", f"The answer is longer than {MAX_WHOLE_BODY} bytes.")
-        return bytes(body)
-
-
-def _is_telling(start: bytes) -> bool:
-    if len(start) > MAX_BLANK_START:
-        return True
-    return not sse.BOM.startswith(start) and bool(start.removeprefix(sse.BOM).strip())
-
-
-def _as_break(error: Exception) -> Exception:
-    if isinstance(error, wire.Undecodable | sse.BadEventStream):
-        return transport.Broken("undecodable", str(error))
-    return error

@@ -243,20 +243,23 @@ _TRANSPORT_ERRORS: Final = (
 
 
 def _broken(error: Exception) -> Broken:
-    detail = str(error) or type(error).__name__
     match error:
         case httpx2.ConnectError() | httpx2.ProxyError():
-            return Broken("unreachable", f"The server could not be reached: {detail}")
+            return _because("unreachable", "The server could not be reached", error)
         case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
-            return Broken("local", f"The request could not be made: {detail}")
-        case httpx2.RemoteProtocolError() if not _tells_of_a_cut(detail):
-            return Broken("protocol", f"The server does not speak HTTP: {detail}")
+            return _because("local", "The request could not be made", error)
+        case httpx2.RemoteProtocolError() if not _tells_of_a_cut(str(error)):
+            return _because("protocol", "The server does not speak HTTP", error)
         case httpx2.DecodingError():
-            return Broken("undecodable", f"The answer could not be decompressed: {detail}")
+            return _because("undecodable", "The answer could not be decompressed", error)
         case httpx2.TimeoutException():
-            return Broken("timeout", f"The server took too long: {detail}")
+            return _because("timeout", "The server took too long", error)
         case _:
-            return Broken("disconnected", f"The connection broke off: {detail}")
+            return _because("disconnected", "The connection broke off", error)
+
+
+def _because(kind: Break, what: str, error: Exception) -> Broken:
+    return Broken(kind, f"{what}: {error}" if str(error) else f"{what}.")
 
 
 def _tells_of_a_cut(detail: str) -> bool:

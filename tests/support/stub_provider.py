@@ -184,8 +184,8 @@ class StubProvider:
         self._handlers.add(task)
         try:
             await self._handle(reader, writer)
-        except (ConnectionError, asyncio.IncompleteReadError):
-            pass
+        except (ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            pass  # the client left, or the test is over
         finally:
             self._handlers.discard(task)
             writer.close()
@@ -268,7 +268,9 @@ async def _read_body(reader: asyncio.StreamReader, entry: Entry) -> None:
 
 
 def _greeting(path: str) -> Script:
-    frames = message_frames("Hello", " there.") if path.endswith("/messages") else chat_frames("Hello", " there.")
+    frames = (
+        message_frames("Hello", " there.") if path.endswith("/messages") else chat_frames("Hello", " there.")
+    )
     return answer(*frames)
 
 
