@@ -1,0 +1,1 @@
+"""Tools: the port, the registry, the built-in ones, MCP servers."""
