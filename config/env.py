@@ -16,6 +16,7 @@ LEASE_HEARTBEATS: Final = 3
 
 SHORTEST_SECRET_KEY: Final = 32
 _HIDDEN: Final = ("SECRET_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DATABASE_URL", "REDIS_URL")
+_COMMAND_LINES: Final = ("manage.py", "django-admin", "django")
 _SERVING_COMMANDS: Final[Mapping[str, Role]] = {"runserver": "web", "drain_worker": "worker"}
 _HOST: Final = re.compile(r"\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?\Z|\[[0-9A-Fa-f:.]+\]\Z|\*\Z")
 _MODEL: Final = re.compile(r"[a-z0-9][a-z0-9_-]*:\S+\Z")
@@ -324,4 +325,4 @@ def serving_role(argv: list[str]) -> Role | None:
     name = Path(program).parent.name if program.endswith("__main__.py") else Path(program).name
     if name == "daphne":
         return "web"
-    return _SERVING_COMMANDS.get(arguments[0])
+    return _SERVING_COMMANDS.get(arguments[0]) if name in _COMMAND_LINES else None

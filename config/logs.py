@@ -6,7 +6,12 @@ from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
 # Django adds the request as an object; its path is in the message already.
-_NOT_FIELDS: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName", "request"}
+_NOT_FIELDS: Final = frozenset(vars(logging.makeLogRecord({}))) | {
+    "message",
+    "asctime",
+    "taskName",
+    "request",
+}
 
 
 def _fields(record: logging.LogRecord) -> dict[str, Any]:

@@ -71,17 +71,15 @@ INSTALLED_APPS = [
     "django_q",
     "sessions_app",
     "recovery",
+    "config",
 ]
 
 MIDDLEWARE = [
-    "django.middleware.security.SecurityMiddleware",
-    "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
-    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    f"config.middleware.{name}"
+    for name in (
+        *("Security", "StaticFiles", "Sessions", "Common"),
+        *("Csrf", "Authentication", "Messages", "XFrameOptions"),
+    )
 ]
 
 ROOT_URLCONF = "config.urls"
@@ -120,7 +118,6 @@ TIME_ZONE = "UTC"
 USE_TZ = True
 
 STATIC_URL = "static/"
-STATIC_ROOT = BASE_DIR / "staticfiles"
 # Static files are served from where they lie: one command starts everything, and none is to be forgotten.
 WHITENOISE_USE_FINDERS = True
 

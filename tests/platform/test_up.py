@@ -142,8 +142,10 @@ def test_a_port_in_use_is_told_in_one_line_and_nothing_is_started(instance) -> N
 
     assert refused.returncode == 1
     assert refused.stderr.splitlines() == [
-        f"holdfast: Port {instance.port} on 127.0.0.1 is already in use. "
-        "Stop what uses it, or choose another with --port."
+        (
+            f"holdfast: Port {instance.port} on 127.0.0.1 is already in use. "
+            "Stop what uses it, or choose another with --port."
+        )
     ]
     assert not instance.processes()
 
