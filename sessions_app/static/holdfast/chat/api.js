@@ -1,0 +1,32 @@
+// The API as the page uses it: same origin, the web session's cookie, and Django's CSRF token.
+
+export class ApiError extends Error {
+  constructor(status, problem) {
+    super(problem?.detail ?? `The server answered ${status}.`);
+    this.status = status;
+    this.code = problem?.code ?? "";
+  }
+}
+
+/** One call. Resolves with the decoded body or null; rejects with ApiError, or TypeError without a network. */
+export async function call(method, path, body) {
+  const token = document.querySelector("input[name=csrfmiddlewaretoken]").value;
+  const response = await fetch(`/api/v1${path}`, {
+    method,
+    headers: { Accept: "application/json", "Content-Type": "application/json", "X-CSRFToken": token },
+    body: body === undefined ? undefined : JSON.stringify(body),
+    credentials: "same-origin",
+  });
+  const text = await response.text();
+  const decoded = text === "" ? null : parse(text);
+  if (!response.ok) throw new ApiError(response.status, decoded);
+  return decoded;
+}
+
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

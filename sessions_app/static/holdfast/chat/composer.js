@@ -1,0 +1,91 @@
+// Where prompts are written. Send and Stop share one place; the draft outlives a reload.
+
+export class Composer {
+  /** `onSend(text, delivery)`, `onStop()` and `onDraft(text)` are told; the text leaves when it is sent. */
+  constructor({ form, draft, onSend, onStop, onDraft }) {
+    Object.assign(this, { form, onSend, onStop, onDraft });
+    this.text = form.elements.namedItem("text");
+    this.delivery = form.querySelector('[data-slot="delivery"]');
+    this.sendButton = form.querySelector('[data-role="send"]');
+    this.stopButton = form.querySelector('[data-role="stop"]');
+    this.running = false;
+    this.stopping = false;
+    if (this.text.value === "" && draft !== "") this.text.value = draft;
+    form.addEventListener("submit", (event) => this.#submitted(event));
+    this.text.addEventListener("keydown", (event) => this.#pressed(event));
+    this.text.addEventListener("input", () => this.#typed());
+    this.delivery.addEventListener("change", () => this.#refresh());
+    this.stopButton.addEventListener("click", () => this.#stop());
+    document.addEventListener("keydown", (event) => event.key === "Escape" && this.#stop());
+    this.#typed();
+  }
+
+  show({ running, stopping }) {
+    if (this.running && !running) this.form.querySelector('[value="steer"]').checked = true;
+    Object.assign(this, { running, stopping });
+    this.#refresh();
+  }
+
+  /** Put a text back to be edited, in front of what is there. */
+  put(text) {
+    this.text.value = this.text.value === "" ? text : `${text}\n${this.text.value}`;
+    this.#typed();
+    this.text.focus();
+  }
+
+  #submitted(event) {
+    event.preventDefault();
+    const text = this.text.value;
+    if (text.trim() === "") return;
+    this.text.value = "";
+    this.#typed();
+    this.onSend(text, this.running ? this.#chosen() : "steer");
+    this.text.focus();
+  }
+
+  #chosen() {
+    return this.form.elements.namedItem("delivery").value || "steer";
+  }
+
+  /** Enter that confirms a word of an input method is not Enter; on a touch keyboard it starts a line. */
+  #pressed(event) {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
+    if (window.matchMedia("(pointer: coarse)").matches) return;
+    event.preventDefault();
+    this.form.requestSubmit();
+  }
+
+  #typed() {
+    this.onDraft(this.text.value);
+    this.#fit();
+    this.#refresh();
+  }
+
+  #stop() {
+    if (this.running && !this.stopping) this.onStop();
+  }
+
+  #refresh() {
+    const offersStop = this.running && this.text.value.trim() === "";
+    const hadFocus = [this.sendButton, this.stopButton].includes(document.activeElement);
+    this.sendButton.hidden = offersStop;
+    this.stopButton.hidden = !offersStop;
+    this.stopButton.disabled = this.stopping;
+    this.stopButton.setAttribute("aria-label", this.stopping ? "Stopping…" : "Stop");
+    this.delivery.hidden = !this.running;
+    this.text.placeholder = this.#placeholder();
+    if (hadFocus) this.text.focus();
+  }
+
+  #placeholder() {
+    if (!this.running) return "Message…";
+    return this.#chosen() === "queue" ? "Add to queue…" : "Add to this answer…";
+  }
+
+  /** Browsers that size fields by their content need no help. */
+  #fit() {
+    if (CSS.supports("field-sizing", "content")) return;
+    this.text.style.height = "auto";
+    this.text.style.height = `${this.text.scrollHeight}px`;
+  }
+}

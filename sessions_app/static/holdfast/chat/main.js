@@ -1,0 +1,271 @@
+// The chat page: ties state, view, composer and connection together.
+
+import { ApiError, call } from "./api.js";
+import { Composer } from "./composer.js";
+import { Connection, backoff } from "./connection.js";
+import { newId } from "./identity.js";
+import { Outbox } from "./outbox.js";
+import { readState, words } from "./page.js";
+import { Sidebar } from "./sidebar.js";
+import { Strip } from "./strip.js";
+import { apply, newestMessage } from "./transcript.js";
+import { View } from "./view.js";
+import { titleOf } from "./words.js";
+
+const PATIENCE = 5000;
+
+class Chat {
+  constructor(root) {
+    this.root = root;
+    this.state = readState(root);
+    this.outbox = new Outbox({ storage: window.localStorage, user: root.dataset.user });
+    this.sidebar = new Sidebar({ root: document });
+    this.strip = new Strip({ root, onRetry: () => this.connection.retryNow() });
+    this.view = new View({ root, state: this.state, words, acts: this });
+    this.composer = new Composer({
+      form: root.querySelector("[data-slot=composer]"),
+      draft: this.outbox.draft(this.state.session ?? "new"),
+      onSend: (text, delivery) => this.send(text, delivery),
+      onStop: () => this.stop(),
+      onDraft: (text) => this.outbox.keepDraft(this.state.session ?? "new", text),
+    });
+    this.connection = new Connection({
+      session: this.state.session,
+      after: () => this.state.seq,
+      onFrame: (frame) => this.received(frame),
+      onChange: (how, delay) => this.connectionChanged(how, delay),
+    });
+    root.querySelector("[data-role=resume]").addEventListener("click", () => this.resume());
+    setInterval(() => this.view.showStatus(), 1000);
+  }
+
+  start() {
+    if (this.state.session === null) return this.#resumeCreation();
+    for (const prompt of this.outbox.prompts(this.state.session)) this.#trackUnsent(prompt);
+    this.view.showPrompts();
+    this.view.followAgain();
+    this.#refresh();
+    this.connection.connect();
+  }
+
+  // What arrives
+
+  received(frame) {
+    const wasRunning = this.view.isRunning;
+    const changes = apply(this.state, frame);
+    if (changes.some(({ kind }) => kind === "sync")) this.connection.sync();
+    this.#settleStop(changes);
+    if (frame.t === "admitted") this.outbox.forget(this.state.session, frame.prompt.id);
+    if (frame.t === "event" && frame.event.type === "prompt.admitted") {
+      this.outbox.forget(this.state.session, frame.event.data.message);
+    }
+    this.view.redo(changes);
+    if (changes.some(({ kind }) => kind !== "append")) this.#refresh();
+    if (wasRunning !== this.view.isRunning) this.#announce();
+  }
+
+  connectionChanged(how, delay) {
+    if (how === "open") {
+      this.strip.open();
+      for (const prompt of this.state.outgoing.values()) this.#transmit(prompt);
+    }
+    if (how === "lost") this.strip.lost(delay);
+    if (how === "gone") this.strip.gone();
+    if (how === "signed-out") this.strip.signedOut();
+  }
+
+  #announce() {
+    const newest = newestMessage(this.state);
+    if (this.view.isRunning) return this.view.announce("Generating answer");
+    if (newest?.state === "interrupted") return this.view.announce("Stopped");
+    if (newest?.state !== "completed") return this.view.announce("The answer did not complete");
+    const text = newest.parts.map((id) => this.state.parts.get(id)).filter((part) => part.kind === "text");
+    const count = text.flatMap((part) => part.text.split(/\s+/)).filter(Boolean).length;
+    return this.view.announce(`Answer complete, ${count} words`);
+  }
+
+  #refresh() {
+    const running = this.view.isRunning;
+    this.view.showPrompts();
+    this.composer.show({ running, stopping: this.view.frozen });
+    const { session, title, status } = this.state;
+    if (session !== null) this.sidebar.show(session, { title, state: status?.state });
+  }
+
+  // Sending
+
+  /** The bubble is there at once; the prompt is kept until the database has it. */
+  send(text, delivery) {
+    const prompt = { id: newId("msg"), text, delivery, at: Date.now() };
+    if (this.state.session === null) this.#begin(text);
+    this.outbox.keep(this.state.session, prompt);
+    this.outbox.keepDraft(this.state.session, "");
+    this.#track(prompt);
+    this.view.showPrompts();
+    this.view.followAgain();
+    this.#transmit(prompt);
+  }
+
+  #track(prompt) {
+    this.state.outgoing.set(prompt.id, { ...prompt, phase: "sending" });
+    setTimeout(() => this.#worry(prompt.id), PATIENCE);
+  }
+
+  #trackUnsent(prompt) {
+    if (!this.state.messages.has(prompt.id) && !this.state.pending.has(prompt.id)) this.#track(prompt);
+    else this.outbox.forget(this.state.session, prompt.id);
+  }
+
+  #worry(id) {
+    const prompt = this.state.outgoing.get(id);
+    if (prompt?.phase !== "sending") return;
+    prompt.phase = "unsent";
+    this.view.showPrompts();
+  }
+
+  #transmit({ id, phase }) {
+    if (phase === "refused") return;
+    const { text, delivery } = this.state.outgoing.get(id);
+    this.connection.send({ t: "prompt", id, text, delivery });
+  }
+
+  sendNow(id) {
+    this.state.outgoing.get(id).phase = "sending";
+    setTimeout(() => this.#worry(id), PATIENCE);
+    this.view.showPrompts();
+    if (this.connection.isOpen) this.#transmit({ id });
+    else this.connection.retryNow();
+  }
+
+  edit(id) {
+    const { text } = this.state.outgoing.get(id);
+    this.discard(id);
+    this.composer.put(text);
+  }
+
+  keepBoth(id) {
+    const { text, delivery } = this.state.outgoing.get(id);
+    this.discard(id);
+    this.send(text, delivery);
+  }
+
+  discard(id) {
+    this.state.outgoing.delete(id);
+    this.outbox.forget(this.state.session, id);
+    this.view.showPrompts();
+  }
+
+  async withdraw(id) {
+    await this.#ask("DELETE", `/sessions/${this.state.session}/prompts/${id}`);
+  }
+
+  // Stop and resume
+
+  /** The page says so at once; the session stops when its owner has heard of it. */
+  stop() {
+    this.view.freeze();
+    this.#refresh();
+    if (!this.connection.send({ t: "interrupt" })) this.#ask("POST", `/sessions/${this.state.session}/interrupt`, {});
+  }
+
+  #settleStop(changes) {
+    if (!this.view.frozen) return;
+    const closed = changes.some(({ kind, id }) => kind === "message" && this.state.messages.get(id).state !== "running");
+    const told = changes.some(({ kind }) => kind === "status") && !this.view.isRunning;
+    if (closed || told) this.view.thaw();
+  }
+
+  async resume() {
+    await this.#ask("POST", `/sessions/${this.state.session}/resume`, {});
+  }
+
+  async #ask(method, path, body) {
+    try {
+      await call(method, path, body);
+    } catch (error) {
+      this.view.thaw();
+      this.#refresh();
+      this.view.announce(error instanceof ApiError ? error.message : "The server could not be reached");
+    }
+  }
+
+  // A new chat
+
+  /** The session gets its id here, so that creating it again after a lost answer gives the same one. */
+  #begin(text) {
+    const session = newId("ses");
+    this.outbox.keepDraft("new", "");
+    this.state.session = session;
+    this.state.title = titleOf(text);
+    this.connection.session = session;
+    document.body.classList.remove("is-new");
+    this.outbox.keepSession(session, { title: this.state.title, tab: tabId(), at: Date.now() });
+    this.#create(0);
+  }
+
+  async #create(failures) {
+    const { session, title } = this.state;
+    try {
+      const created = await call("POST", "/sessions", { id: session, title });
+      this.state.model = created.model;
+      this.outbox.forgetSession(session);
+      window.history.pushState(null, "", `/s/${session}`);
+      this.#titled();
+      this.sidebar.add({ id: session, title });
+      this.connection.connect();
+    } catch (error) {
+      if (error instanceof ApiError && error.status < 500) return this.#refuseAll(error);
+      const delay = backoff(failures);
+      this.strip.lost(delay);
+      setTimeout(() => this.#create(failures + 1), delay);
+    }
+  }
+
+  #titled() {
+    document.title = `${this.state.title} · Holdfast`;
+    this.view.showStatus();
+  }
+
+  #refuseAll(error) {
+    for (const prompt of this.state.outgoing.values()) {
+      Object.assign(prompt, { phase: "refused", code: error.code, detail: error.message });
+    }
+    this.outbox.forgetSession(this.state.session);
+    this.view.showPrompts();
+  }
+
+  /** A reload came before the answer to "create": go on with it. Other tabs see to their own. */
+  #resumeCreation() {
+    const mine = this.outbox.newSessions().filter(({ tab, at }) => tab === tabId() || Date.now() - at > 60000);
+    if (mine.length === 0) return;
+    const { session, title } = mine[0];
+    Object.assign(this.state, { session, title });
+    this.connection.session = session;
+    document.body.classList.remove("is-new");
+    for (const prompt of this.outbox.prompts(session)) this.#track(prompt);
+    this.view.showPrompts();
+    this.#create(0);
+  }
+}
+
+function tabId() {
+  let tab = window.sessionStorage.getItem("holdfast:tab");
+  if (tab === null) {
+    tab = newId("tab");
+    window.sessionStorage.setItem("holdfast:tab", tab);
+  }
+  return tab;
+}
+
+document.documentElement.classList.add("scripts");
+const root = document.getElementById("chat");
+if (root.dataset.newest !== "false") {
+  const chat = new Chat(root);
+  chat.start();
+  document.querySelector("[data-slot=suggestions]")?.addEventListener("click", ({ target }) => {
+    const text = target.closest("[data-text]")?.dataset.text;
+    if (text !== undefined) chat.send(text, "steer");
+  });
+  document.querySelector("[data-role=sign-out]").addEventListener("submit", () => chat.outbox.clear());
+  window.addEventListener("popstate", () => window.location.reload());
+}

@@ -1,0 +1,317 @@
+// What a reader knows of a session, and how each frame of the socket changes it.
+//
+// No page, no clock, no network: state in, frames in, changes out. Every frame may come twice, late or not
+// at all. Events are applied once each, in the order of their seq; deltas are placed by their offset. What
+// lies ahead of a gap is kept until the gap is filled, and "sync" is asked for.
+//
+// Changes are what a view has to redo:
+//   {kind: "message", id}            the message is new, or its state changed
+//   {kind: "part", id}               the part is new, or its text was replaced
+//   {kind: "append", id, text}       the part grew by this text
+//   {kind: "prompts"}                what is sent or pending changed
+//   {kind: "session"}                title, model or pause changed
+//   {kind: "status"}, {kind: "ready"}, {kind: "sync"}
+
+import { countCodePoints, dropCodePoints } from "./codepoints.js";
+
+/** The state of a reader who knows everything up to `seq`. */
+export function createState({ session, seq = 0, status = null, title = "", model = "" }) {
+  return {
+    session,
+    seq,
+    status,
+    title,
+    model,
+    messages: new Map(),
+    parts: new Map(),
+    pending: new Map(),
+    outgoing: new Map(),
+    aheadEvents: new Map(),
+    earlyParts: new Map(),
+  };
+}
+
+export function addMessage(state, message) {
+  const stored = { error: null, finish: null, notice: null, text: "", ...message, parts: [] };
+  state.messages.set(message.id, stored);
+  return stored;
+}
+
+/** Add a part with the text so far; `length` is given where it is known already. */
+export function addPart(state, { id, message, index, kind, state: partState, text, length }) {
+  const part = { id, message, index, kind, state: partState, text, ahead: [] };
+  part.length = length ?? countCodePoints(text);
+  state.parts.set(id, part);
+  state.messages.get(message)?.parts.push(id);
+  return part;
+}
+
+/** Apply one frame; returns the changes. Frames of other kinds change nothing here. */
+export function apply(state, frame) {
+  switch (frame.t) {
+    case "event":
+      return applyEventFrame(state, frame.event);
+    case "open":
+      return applyOpen(state, frame);
+    case "delta":
+      return applyDelta(state, frame);
+    case "status":
+      return applyStatus(state, frame.status);
+    case "ready":
+      return applyReady(state, frame);
+    case "admitted":
+      return applyAdmitted(state, frame.prompt);
+    case "refused":
+      return applyRefused(state, frame);
+    default:
+      return [];
+  }
+}
+
+/** Whether something is known to be missing. */
+export function hasGap(state) {
+  if (state.aheadEvents.size > 0 || state.earlyParts.size > 0) return true;
+  for (const part of state.parts.values()) {
+    if (part.state === "open" && part.ahead.length > 0) return true;
+  }
+  return false;
+}
+
+/** The newest message of the conversation, or null. */
+export function newestMessage(state) {
+  let newest = null;
+  for (const message of state.messages.values()) newest = message;
+  return newest;
+}
+
+// Events
+
+function applyEventFrame(state, event) {
+  if (event.seq <= state.seq) return [];
+  state.aheadEvents.set(event.seq, event);
+  if (event.seq > state.seq + 1) return [{ kind: "sync" }];
+  const changes = [];
+  for (let next; (next = state.aheadEvents.get(state.seq + 1)) !== undefined; ) {
+    state.aheadEvents.delete(next.seq);
+    state.seq = next.seq;
+    changes.push(...(HANDLERS[next.type]?.(state, next.data, next) ?? []));
+  }
+  return changes;
+}
+
+const HANDLERS = {
+  "session.created": (state, data) => changeSession(state, { title: data.title, model: data.model }),
+  "session.updated": (state, data) => ("title" in data ? changeSession(state, { title: data.title }) : []),
+  "session.paused": (state) => changePause(state, true),
+  "session.unpaused": (state) => changePause(state, false),
+  "prompt.admitted": promptAdmitted,
+  "prompt.promoted": promptPromoted,
+  "prompt.withdrawn": promptWithdrawn,
+  "prompt.delivery_changed": promptDeliveryChanged,
+  "agent.switched": (state, data, event) => addLine(state, "agent-switched", data, event),
+  "model.switched": (state, data, event) => [
+    ...changeSession(state, { model: data.model }),
+    ...addLine(state, "model-switched", data, event),
+  ],
+  "step.started": stepStarted,
+  "step.ended": (state, data) => closeMessage(state, data, { state: "completed", finish: data.finish }),
+  "step.failed": (state, data) =>
+    closeMessage(state, data, { state: data.outcome, error: data.error, notice: data.notice ?? null }),
+  "text.started": (state, data) => openPart(state, data, "text"),
+  "reasoning.started": (state, data) => openPart(state, data, "reasoning"),
+  "text.ended": (state, data) => closePart(state, data),
+  "reasoning.ended": (state, data) => closePart(state, data),
+};
+
+function changeSession(state, fields) {
+  Object.assign(state, fields);
+  return [{ kind: "session" }];
+}
+
+function changePause(state, paused) {
+  if (state.status !== null) state.status = { ...state.status, paused };
+  return [{ kind: "session" }];
+}
+
+function promptAdmitted(state, data, event) {
+  state.outgoing.delete(data.message);
+  if (!state.messages.has(data.message)) {
+    state.pending.set(data.message, {
+      id: data.message,
+      text: data.text,
+      delivery: data.delivery,
+      origin: data.origin,
+      admitted_seq: event.seq,
+    });
+  }
+  return [{ kind: "prompts" }];
+}
+
+function promptPromoted(state, data, event) {
+  const prompt = state.pending.get(data.message);
+  state.pending.delete(data.message);
+  if (state.messages.has(data.message) || prompt === undefined) return [{ kind: "prompts" }];
+  addMessage(state, {
+    id: prompt.id,
+    seq: event.seq,
+    type: prompt.origin === "user" ? "user" : "synthetic",
+    state: "completed",
+    text: prompt.text,
+  });
+  return [{ kind: "message", id: prompt.id }, { kind: "prompts" }];
+}
+
+function promptWithdrawn(state, data) {
+  state.pending.delete(data.message);
+  state.outgoing.delete(data.message);
+  return [{ kind: "prompts" }];
+}
+
+function promptDeliveryChanged(state, data) {
+  const prompt = state.pending.get(data.message);
+  if (prompt !== undefined) prompt.delivery = data.delivery;
+  return [{ kind: "prompts" }];
+}
+
+function addLine(state, type, data, event) {
+  if (state.messages.has(data.message)) return [];
+  const { message, ...fields } = data;
+  addMessage(state, { ...fields, id: message, seq: event.seq, type, state: "completed" });
+  return [{ kind: "message", id: message }];
+}
+
+function stepStarted(state, data, event) {
+  if (state.messages.has(data.message)) return [];
+  addMessage(state, {
+    id: data.message,
+    seq: event.seq,
+    type: "assistant",
+    state: "running",
+    model: data.model,
+  });
+  return [{ kind: "message", id: data.message }];
+}
+
+function closeMessage(state, data, fields) {
+  const message = state.messages.get(data.message);
+  if (message === undefined) return [];
+  Object.assign(message, fields);
+  return [{ kind: "message", id: message.id }];
+}
+
+function openPart(state, data, kind) {
+  if (state.parts.has(data.part)) return [];
+  const part = addPart(state, {
+    id: data.part,
+    message: data.message,
+    index: data.index,
+    kind,
+    state: "open",
+    text: "",
+  });
+  const early = state.earlyParts.get(part.id);
+  state.earlyParts.delete(part.id);
+  const changes = [{ kind: "part", id: part.id }];
+  for (const frame of early ?? []) changes.push(...apply(state, frame));
+  return changes;
+}
+
+function closePart(state, data) {
+  const part = state.parts.get(data.part);
+  if (part === undefined) return [];
+  part.state = "completed";
+  part.ahead = [];
+  part.text = data.text;
+  part.length = countCodePoints(data.text);
+  return [{ kind: "part", id: part.id }];
+}
+
+// The text of open parts
+
+/** The text so far. A part only grows, so that a reader who is further along keeps what it has. */
+function applyOpen(state, frame) {
+  const part = state.parts.get(frame.part);
+  if (part === undefined) return keepEarly(state, frame);
+  if (part.state !== "open") return [];
+  return [...reach(part, frame.text), ...takeAhead(state, part)];
+}
+
+function reach(part, text) {
+  if (part.text.startsWith(text)) return [];
+  const grows = text.startsWith(part.text);
+  const change = grows
+    ? { kind: "append", id: part.id, text: text.slice(part.text.length) }
+    : { kind: "part", id: part.id };
+  part.text = text;
+  part.length = countCodePoints(text);
+  return [change];
+}
+
+function applyDelta(state, frame) {
+  const part = state.parts.get(frame.part);
+  if (part === undefined) return keepEarly(state, frame);
+  if (part.state !== "open") return [];
+  if (frame.offset > part.length) {
+    part.ahead.push(frame);
+    return [{ kind: "sync" }];
+  }
+  const changes = grow(part, frame);
+  return part.ahead.length > 0 ? changes.concat(takeAhead(state, part)) : changes;
+}
+
+/** Append what of the delta is new. */
+function grow(part, { offset, text }) {
+  const fresh = offset === part.length ? text : dropCodePoints(text, part.length - offset);
+  if (fresh === "") return [];
+  part.text += fresh;
+  part.length += countCodePoints(fresh);
+  return [{ kind: "append", id: part.id, text: fresh }];
+}
+
+function takeAhead(state, part) {
+  const changes = [];
+  part.ahead.sort((one, other) => one.offset - other.offset);
+  while (part.ahead.length > 0 && part.ahead[0].offset <= part.length) {
+    changes.push(...grow(part, part.ahead.shift()));
+  }
+  return changes;
+}
+
+/** Live text of a part whose start is not known yet: its event is on the way, or was lost. */
+function keepEarly(state, frame) {
+  const kept = state.earlyParts.get(frame.part) ?? [];
+  kept.push(frame);
+  state.earlyParts.set(frame.part, kept);
+  return frame.t === "delta" ? [{ kind: "sync" }] : [];
+}
+
+// Status and prompts
+
+/** An older status than the events that are known says nothing. */
+function applyStatus(state, status) {
+  if (state.status !== null && status.head_seq < state.status.head_seq) return [];
+  state.status = status;
+  return [{ kind: "status" }];
+}
+
+/** Caught up. Early text of a part that no event announced belongs to nothing that is shown. */
+function applyReady(state, frame) {
+  if (state.seq < frame.head_seq) return [{ kind: "ready" }, { kind: "sync" }];
+  state.earlyParts.clear();
+  return hasGap(state) ? [{ kind: "ready" }, { kind: "sync" }] : [{ kind: "ready" }];
+}
+
+/** The database has the prompt. Its event may be known already, or come later. */
+function applyAdmitted(state, prompt) {
+  state.outgoing.delete(prompt.id);
+  const comesLater = prompt.admitted_seq > state.seq && prompt.state !== "withdrawn";
+  if (comesLater && !state.messages.has(prompt.id)) state.pending.set(prompt.id, prompt);
+  return [{ kind: "prompts" }];
+}
+
+function applyRefused(state, { id, code, detail }) {
+  const prompt = state.outgoing.get(id);
+  if (prompt === undefined) return [];
+  Object.assign(prompt, { phase: "refused", code, detail });
+  return [{ kind: "prompts" }];
+}

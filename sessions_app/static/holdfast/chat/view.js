@@ -1,0 +1,286 @@
+// The transcript on the page. Text goes in as text: nothing a model wrote is ever parsed as markup.
+
+import { RUNNING, note, pill, sessionNote } from "./words.js";
+import { newestMessage } from "./transcript.js";
+
+const NEAR_THE_END = 48;
+const SLOW = 9000;
+const VERY_SLOW = 60000;
+
+const slot = (element, name) => element.querySelector(`[data-slot="${name}"]`);
+const copyOf = (name) => document.getElementById(`template-${name}`).content.firstElementChild.cloneNode(true);
+
+function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+function say(element, text) {
+  setText(element, text);
+  element.hidden = text === "";
+}
+
+export class View {
+  /** `acts` are what the buttons of waiting prompts do: withdraw, sendNow, edit, keepBoth, discard. */
+  constructor({ root, state, words, acts }) {
+    Object.assign(this, { root, state, words, acts });
+    this.messages = new Map();
+    this.texts = new Map();
+    this.frozen = false;
+    this.following = true;
+    this.heardAt = Date.now();
+    for (const name of ["scroller", "transcript", "ahead", "tray", "tray-rows", "paused", "pill", "announcer"]) {
+      this[name] = slot(root, name);
+    }
+    this.jump = root.querySelector('[data-role="jump"]');
+    this.#adopt();
+    this.#watchScrolling();
+  }
+
+  /** Show what changed. */
+  redo(changes) {
+    for (const change of changes) this.#redo(change);
+    if (changes.length > 0) this.#follow();
+  }
+
+  #redo({ kind, id, text }) {
+    if (["message", "part", "append"].includes(kind)) this.heardAt = Date.now();
+    if (kind === "append") return this.#append(id, text);
+    if (kind === "part") this.#showPart(id);
+    if (kind === "message") this.#showMessage(id);
+    if (kind === "prompts") this.showPrompts();
+    this.showStatus();
+  }
+
+  // The transcript
+
+  /** Take over what the server rendered. */
+  #adopt() {
+    for (const element of this.transcript.querySelectorAll("[data-message]")) {
+      this.messages.set(element.dataset.message, element);
+    }
+    for (const element of this.transcript.querySelectorAll("[data-part]")) {
+      this.texts.set(element.dataset.part, slot(element, "text"));
+    }
+  }
+
+  #showMessage(id) {
+    const message = this.state.messages.get(id);
+    const element = this.messages.get(id) ?? this.#newMessage(message);
+    element.dataset.state = message.state;
+    if (message.type !== "assistant") return;
+    const why = slot(element, "note");
+    why.dataset.state = message.state;
+    say(why, note(this.state, message, this.words));
+  }
+
+  #newMessage(message) {
+    const name = { user: "user", assistant: "assistant" }[message.type] ?? "line";
+    const element = copyOf(name);
+    element.dataset.message = message.id;
+    element.dataset.seq = message.seq;
+    element.dataset.type = message.type;
+    element.classList.add("fresh");
+    if (name === "user") setText(slot(element, "text"), message.text);
+    if (name === "line") fillLine(element, message);
+    this.messages.set(message.id, element);
+    this.transcript.append(element);
+    return element;
+  }
+
+  #showPart(id) {
+    const part = this.state.parts.get(id);
+    const text = this.texts.get(id) ?? this.#newPart(part);
+    const element = text.closest("[data-part]");
+    element.dataset.state = part.state;
+    setText(text, part.text);
+    const label = slot(element, "label");
+    if (label !== null) setText(label, part.state === "open" ? "Thinking…" : "Thoughts");
+  }
+
+  #newPart(part) {
+    const element = copyOf(part.kind);
+    Object.assign(element.dataset, { part: part.id, index: part.index, kind: part.kind });
+    const parts = slot(this.messages.get(part.message), "parts");
+    const after = Array.from(parts.children).find((other) => Number(other.dataset.index) > part.index);
+    parts.insertBefore(element, after ?? null);
+    const text = slot(element, "text");
+    this.texts.set(part.id, text);
+    return text;
+  }
+
+  #append(id, text) {
+    if (this.frozen) return;
+    const element = this.texts.get(id);
+    if (element.lastChild === null) element.append(text);
+    else element.lastChild.appendData(text);
+  }
+
+  /** Stop: the text stands still at once, whatever still arrives. */
+  freeze() {
+    this.frozen = true;
+    this.showStatus();
+  }
+
+  thaw() {
+    if (!this.frozen) return;
+    this.frozen = false;
+    for (const part of this.state.parts.values()) if (part.state === "open") this.#showPart(part.id);
+  }
+
+  // Prompts that are not in the transcript yet
+
+  /** While something runs or is paused they wait above the composer, else at the end of the transcript. */
+  showPrompts() {
+    const prompts = [...this.state.pending.values(), ...this.state.outgoing.values()];
+    const inTray = this.#waitsInTray();
+    const rows = prompts.filter((prompt) => inTray && !isRefused(prompt));
+    const bubbles = prompts.filter((prompt) => !inTray || isRefused(prompt));
+    this["tray-rows"].replaceChildren(...rows.map((prompt) => this.#row(prompt)));
+    this.ahead.replaceChildren(...bubbles.map((prompt) => this.#bubble(prompt)));
+    this.paused.hidden = !(this.state.status?.paused && this.state.pending.size > 0);
+    this.tray.hidden = rows.length === 0 && this.paused.hidden;
+  }
+
+  #waitsInTray() {
+    const status = this.state.status;
+    const answering = newestMessage(this.state)?.state === "running";
+    return answering || status?.paused || status?.state === "busy" || status?.state === "retrying";
+  }
+
+  #row(prompt) {
+    const row = copyOf("tray-row");
+    row.dataset.prompt = prompt.id;
+    setText(slot(row, "text"), prompt.text);
+    const sending = { sending: "Sending…", unsent: "Not sent yet" }[prompt.phase];
+    setText(slot(row, "when"), sending ?? (prompt.delivery === "queue" ? "Queued" : "Next step"));
+    const button = row.querySelector('[data-role="withdraw"]');
+    button.hidden = prompt.phase !== undefined;
+    button.addEventListener("click", () => this.acts.withdraw(prompt.id));
+    return row;
+  }
+
+  #bubble(prompt) {
+    const element = copyOf("user");
+    element.dataset.prompt = prompt.id;
+    element.dataset.phase = prompt.phase ?? "pending";
+    setText(slot(element, "text"), prompt.text);
+    const label = slot(element, "note");
+    label.hidden = false;
+    label.append(...this.#label(prompt));
+    return element;
+  }
+
+  #label(prompt) {
+    const { acts } = this;
+    switch (prompt.phase) {
+      case "sending":
+        return ["Sending…"];
+      case "unsent":
+        return [
+          "Not sent yet – will send when connected",
+          button("Send now", () => acts.sendNow(prompt.id)),
+          button("Edit", () => acts.edit(prompt.id)),
+        ];
+      case "refused":
+        return prompt.code === "prompt_conflict"
+          ? [
+              "This message was already sent with different text",
+              button("Keep both", () => acts.keepBoth(prompt.id)),
+              button("Discard mine", () => acts.discard(prompt.id)),
+            ]
+          : [prompt.detail, button("Edit", () => acts.edit(prompt.id)), button("Discard", () => acts.discard(prompt.id))];
+      default:
+        return this.state.status?.state === "queued" ? [] : ["Waiting to be read"];
+    }
+  }
+
+  // What the session is doing
+
+  showStatus() {
+    const { state, words } = this;
+    const key = this.frozen ? "stopping" : pill(state, newestMessage(state));
+    this.pill.dataset.pill = key;
+    say(slot(this.pill, "pill-words"), key === "" ? "" : words.pills[key] + this.#waited(key));
+    this.pill.hidden = key === "";
+    say(slot(this.root, "session-note"), sessionNote(state.status, words));
+    setText(slot(this.root, "session-title"), state.title || "Untitled chat");
+    setText(slot(this.root, "model"), state.model);
+    this.#showPlaceholder(key);
+  }
+
+  /** An answer that has no text yet says what it waits for, and only while somebody really works on it. */
+  #showPlaceholder(key) {
+    const newest = newestMessage(this.state);
+    const element = newest === null ? undefined : this.messages.get(newest.id);
+    if (this.waiting !== undefined && this.waiting !== element) slot(this.waiting, "placeholder").hidden = true;
+    this.waiting = newest?.type === "assistant" ? element : undefined;
+    if (this.waiting === undefined) return;
+    slot(element, "placeholder").hidden = !(newest.state === "running" && key === "model");
+  }
+
+  #waited(key) {
+    const silent = Date.now() - this.heardAt;
+    if (!["model", "thinking", "answering"].includes(key) || silent < SLOW) return "";
+    return silent < VERY_SLOW ? " · still waiting" : ` · no text for ${Math.floor(silent / 1000)} s`;
+  }
+
+  announce(text) {
+    setText(this.announcer, text);
+  }
+
+  get isRunning() {
+    return RUNNING.has(this.state.status?.state);
+  }
+
+  // Scrolling
+
+  /** Follow the end until the reader scrolls up. */
+  followAgain() {
+    this.following = true;
+    this.#follow();
+  }
+
+  #follow() {
+    if (!this.following || this.scrolling) return;
+    this.scrolling = requestAnimationFrame(() => {
+      this.scrolling = undefined;
+      this.scroller.scrollTop = this.scroller.scrollHeight;
+    });
+  }
+
+  #watchScrolling() {
+    this.scroller.addEventListener(
+      "scroll",
+      () => {
+        const { scrollHeight, scrollTop, clientHeight } = this.scroller;
+        this.following = scrollHeight - scrollTop - clientHeight < NEAR_THE_END;
+        this.jump.hidden = this.following;
+      },
+      { passive: true },
+    );
+    this.jump.addEventListener("click", () => this.followAgain());
+  }
+}
+
+function isRefused(prompt) {
+  return prompt.phase === "refused";
+}
+
+function fillLine(element, message) {
+  const lines = {
+    "model-switched": `The model is now ${message.model}`,
+    "agent-switched": `The agent is now ${message.agent}`,
+  };
+  setText(slot(element, "line"), lines[message.type] ?? "Continued by the system");
+  slot(element, "details").hidden = message.text === "";
+  setText(slot(element, "text"), message.text);
+}
+
+function button(words, act) {
+  const element = document.createElement("button");
+  element.type = "button";
+  element.className = "quiet";
+  element.textContent = words;
+  element.addEventListener("click", act);
+  return element;
+}

@@ -1,0 +1,75 @@
+// Which words say what the session is doing. The words themselves come with the page.
+
+const BILLED_CLASSES = new Set(["failed", "ambiguous", "partial"]);
+const OWN_WORDS = new Set(["interrupted:interrupted", "interrupted:shutdown"]);
+const BUSY_KINDS = { text: "answering", reasoning: "thinking" };
+const STATE_PILLS = {
+  queued: "queued",
+  retrying: "retrying",
+  waiting: "waiting",
+  orphaned: "orphaned",
+  needs_decision: "unknown",
+};
+export const RUNNING = new Set(["busy", "queued", "retrying"]);
+
+/** The key of the pill, or an empty text when there is nothing to say. */
+export function pill(state, newest) {
+  const status = state.status;
+  if (status === null) return "";
+  if (status.state === "busy") return BUSY_KINDS[openKind(state, newest)] ?? "model";
+  if (status.state in STATE_PILLS) return STATE_PILLS[status.state];
+  if (status.paused && state.pending.size > 0) return "paused";
+  return endedPill(newest);
+}
+
+function openKind(state, message) {
+  let kind = "";
+  for (const id of message?.parts ?? []) {
+    const part = state.parts.get(id);
+    if (part.state === "open") kind = part.kind;
+  }
+  return kind;
+}
+
+function endedPill(message) {
+  if (message?.type !== "assistant") return "";
+  if (message.state === "failed" || message.state === "unknown") return message.state;
+  if (message.state !== "interrupted") return "";
+  return message.error?.reason === "interrupted" ? "stopped" : "interrupted";
+}
+
+/** Why an answer ended as it did; empty for one that is simply complete or still runs. */
+export function note(state, message, words) {
+  if (message.state === "completed") {
+    return words.outcomes[`finish:${message.finish}`] ?? (hasText(state, message) ? "" : words.outcomes.completed);
+  }
+  if (!["failed", "interrupted", "unknown"].includes(message.state)) return "";
+  const key = `${message.state}:${message.error?.reason ?? ""}`;
+  const said = [words.outcomes[key] ?? words.outcomes[message.state]];
+  if (!OWN_WORDS.has(key) && message.error?.message) said.push(message.error.message);
+  if (BILLED_CLASSES.has(message.error?.error_class)) said.push(words.billed);
+  return said.join(" ");
+}
+
+function hasText(state, message) {
+  return message.parts.some((id) => {
+    const part = state.parts.get(id);
+    return part.kind !== "text" || part.text.trim() !== "";
+  });
+}
+
+/** What a reader must know of a session that does not go on by itself. */
+export function sessionNote(status, words) {
+  if (status === null) return "";
+  if (status.parked && status.state === "needs_decision") return words.notes.parked;
+  return words.notes[status.state] ?? "";
+}
+
+/** A name for a chat from its first words; at most 60 characters, cut at a word. */
+export function titleOf(text) {
+  const line = text.split(/\s+/).filter(Boolean).join(" ");
+  const points = Array.from(line);
+  if (points.length <= 60) return line;
+  const cut = points.slice(0, 60).join("").replace(/ [^ ]*$/, "");
+  return `${cut.replace(/[.,;:]+$/, "")}…`;
+}

@@ -1,0 +1,1 @@
+"""The chat in a browser: pages, sign-in and the first run."""

@@ -1,0 +1,120 @@
+"""What a chat page shows, read with a fixed number of statements."""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Final
+
+from schema.status import Status
+from sessions_app import sessions
+from sessions_app.models import Session
+from sessions_app.web import sidebar, words
+
+Shape = dict[str, Any]
+
+MESSAGES: Final = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beside:
+    """The sidebar, ready to render."""
+
+    groups: list[sidebar.Group]
+    older: str
+    is_newest: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chat:
+    """A session as its page shows it.
+
+    ``session.head_seq`` was read first: everything up to it is in here, and an event after it may be,
+    so that a reader who goes on from there applies some events twice and misses none.
+    """
+
+    session: Session
+    status: Shape
+    messages: list[Shape]
+    pending: list[Shape]
+    earlier: int | None
+    """The seq before which the page of earlier messages ends; None when there are none."""
+    is_newest: bool
+    pill: str
+    note: str
+    beside: Beside
+
+    @property
+    def pill_words(self) -> str:
+        return words.PILLS.get(self.pill, "")
+
+    @property
+    def live(self) -> Shape:
+        """What the scripts need and the page does not show as text."""
+        return {
+            "status": self.status,
+            "pending": self.pending,
+            "title": self.session.title,
+            "model": self.session.model,
+        }
+
+    @property
+    def is_running(self) -> bool:
+        return bool(self.status["state"] in ("busy", "retrying", "queued"))
+
+    @property
+    def has_tray(self) -> bool:
+        """Whether what is pending waits above the composer, not at the end of the transcript."""
+        return bool(self.status["state"] != "queued")
+
+
+def beside(*, user_id: int, cursor: str, now: datetime) -> Beside:
+    window = sidebar.read(user_id=user_id, cursor=cursor)
+    return _beside(window, sessions.statuses(window.sessions, now=now), now=now)
+
+
+def read(
+    *, user_id: int, session_id: str, now: datetime, before: int | None = None, cursor: str = ""
+) -> Chat:
+    """The newest messages of the session, or those before a seq. Raises SessionNotFound.
+
+    Pending prompts are read before messages: one that is promoted in between is then in both, in
+    neither it would be lost to the reader.
+    """
+    session = sessions.get(user_id=user_id, session_id=session_id)
+    pending = [sessions.prompt_shape(prompt) for prompt in sessions.prompts_of(session)]
+    messages, earlier = _messages(session, before=before)
+    window = sidebar.read(user_id=user_id, cursor=cursor)
+    statuses = sessions.statuses([session, *window.sessions], now=now)
+    status = statuses[session.pk].model_dump(mode="json")
+    shown = {message["id"] for message in messages}
+    return Chat(
+        session=session,
+        status=status,
+        messages=messages,
+        pending=[prompt for prompt in pending if prompt["id"] not in shown],
+        earlier=earlier,
+        is_newest=before is None,
+        pill=words.pill(status, messages[-1] if messages else None) if before is None else "",
+        note=words.session_note(status),
+        beside=_beside(window, statuses, now=now),
+    )
+
+
+def _beside(window: sidebar.Window, statuses: dict[str, Status], *, now: datetime) -> Beside:
+    return Beside(
+        groups=sidebar.groups(window, statuses, today=now.date()),
+        older=window.older,
+        is_newest=window.is_newest,
+    )
+
+
+def _messages(session: Session, *, before: int | None) -> tuple[list[Shape], int | None]:
+    """Up to MESSAGES messages in order, and the seq before which there are more."""
+    rows = sessions.messages_of(session).order_by("-seq")
+    if before is not None:
+        rows = rows.filter(seq__lt=before)
+    found = list(rows[: MESSAGES + 1])
+    shown = found[:MESSAGES]
+    shapes = sessions.message_shapes(reversed(shown))
+    for shape in shapes:
+        shape["note"] = words.note(shape) if shape["type"] == "assistant" else ""
+    return shapes, shown[-1].seq if len(found) > MESSAGES else None

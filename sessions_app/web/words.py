@@ -1,0 +1,152 @@
+"""What the machine knows, said in words. The page hands the same tables to its scripts."""
+
+from typing import Any, Final
+
+from schema.status import State
+
+Shape = dict[str, Any]
+
+PILLS: Final[dict[str, str]] = {
+    "queued": "Queued",
+    "model": "Waiting for model",
+    "thinking": "Thinking",
+    "answering": "Answering",
+    "retrying": "Trying again",
+    "waiting": "Waiting for you",
+    "stopping": "Stopping…",
+    "paused": "Paused",
+    "stopped": "Stopped by you",
+    "interrupted": "Interrupted",
+    "failed": "Failed",
+    "unknown": "Interrupted – outcome unknown",  # noqa: RUF001
+    "orphaned": "Interrupted – its worker stopped",  # noqa: RUF001
+}
+
+OUTCOMES: Final[dict[str, str]] = {
+    "failed": "The answer failed.",
+    "failed:auth": "The provider did not accept the key.",
+    "failed:bad_request": "The provider refused the request.",
+    "failed:configuration": "No request could be made.",
+    "failed:content_filter": "The provider's filter stopped the answer.",
+    "failed:network": "The provider could not be reached.",
+    "failed:overflow": "The conversation is longer than this model can read.",
+    "failed:overloaded": "The provider is overloaded.",
+    "failed:quota": "The provider's quota is used up.",
+    "failed:rate_limit": "The provider asks to wait.",
+    "interrupted": "The answer was interrupted.",
+    "interrupted:interrupted": "Stopped by you.",
+    "interrupted:shutdown": "The server was restarted while the model was answering.",
+    "unknown": "The answer was cut off. Whether the model finished it is not known.",
+    "unknown:cut": "The connection to the model was cut. Whether it finished the answer is not known.",
+    "unknown:crash": "The server stopped while the model was being called. Whether it answered is not known.",
+    "unknown:timeout": "The model fell silent. Whether it finished the answer is not known.",
+    "completed": "The model returned nothing.",
+    "finish:length": "The answer reached the model's limit and ends here.",
+    "finish:content_filter": "The provider's filter ended this answer.",
+}
+
+BILLED: Final = "It may have been billed."
+
+SESSION_NOTES: Final[dict[str, str]] = {
+    "orphaned": "The worker that wrote this answer stopped. What it had received is kept.",
+    "needs_decision": (
+        "How the last request to the model ended is not known, and it is not repeated by itself. "
+        "A new message is answered as usual."
+    ),
+    "parked": (
+        "This chat stopped its worker several times, so that it is not continued by itself. "
+        "A new message starts it again."
+    ),
+}
+
+_BILLED_CLASSES: Final = frozenset({"failed", "ambiguous", "partial"})
+_OWN_WORDS: Final = frozenset({"interrupted:interrupted", "interrupted:shutdown"})
+"""Outcomes to which the stored message adds nothing for a reader."""
+
+_BUSY_KINDS: Final = {"text": "answering", "reasoning": "thinking"}
+_STATE_PILLS: Final[dict[State, str]] = {
+    "queued": "queued",
+    "retrying": "retrying",
+    "waiting": "waiting",
+    "orphaned": "orphaned",
+    "needs_decision": "unknown",
+}
+
+
+def tables() -> dict[str, object]:
+    """The tables for the page's scripts, which choose from them by the same rules."""
+    return {"pills": PILLS, "outcomes": OUTCOMES, "billed": BILLED, "notes": SESSION_NOTES}
+
+
+def pill(status: Shape, newest: Shape | None) -> str:
+    """Which pill says what the session is doing; empty when there is nothing to say."""
+    state: State = status["state"]
+    if state == "busy":
+        return _BUSY_KINDS.get(_open_kind(newest), "model")
+    if state in _STATE_PILLS:
+        return _STATE_PILLS[state]
+    if status["paused"] and (status["pending"]["steer"] or status["pending"]["queue"]):
+        return "paused"
+    return _ended_pill(newest)
+
+
+def _open_kind(message: Shape | None) -> str:
+    kinds = [part["kind"] for part in message["parts"] if part["state"] == "open"] if message else []
+    return kinds[-1] if kinds else ""
+
+
+def _ended_pill(message: Shape | None) -> str:
+    if message is None or message["type"] != "assistant":
+        return ""
+    match message["state"]:
+        case "failed" | "unknown" as state:
+            return str(state)
+        case "interrupted":
+            return "stopped" if _reason(message) == "interrupted" else "interrupted"
+        case _:
+            return ""
+
+
+def note(message: Shape) -> str:
+    """Why an answer ended as it did; empty for one that is simply complete or still runs."""
+    state = message["state"]
+    if state == "completed":
+        return OUTCOMES.get(f"finish:{message['finish']}", "") or _nothing(message)
+    if state not in ("failed", "interrupted", "unknown"):
+        return ""
+    key = f"{state}:{_reason(message)}"
+    said = [OUTCOMES.get(key) or OUTCOMES[state]]
+    error = message["error"] or {}
+    if key not in _OWN_WORDS and error.get("message"):
+        said.append(error["message"])
+    if error.get("error_class") in _BILLED_CLASSES:
+        said.append(BILLED)
+    return " ".join(said)
+
+
+def _nothing(message: Shape) -> str:
+    has_text = any(part["kind"] != "text" or part["text"].strip() for part in message["parts"])
+    return "" if has_text else OUTCOMES["completed"]
+
+
+def _reason(message: Shape) -> str:
+    return str((message["error"] or {}).get("reason", ""))
+
+
+def session_note(status: Shape) -> str:
+    """What a reader must know of a session that does not go on by itself."""
+    if status["parked"] and status["state"] == "needs_decision":
+        return SESSION_NOTES["parked"]
+    return SESSION_NOTES.get(status["state"], "")
+
+
+def title_of(text: str) -> str:
+    """A name for a chat from its first words; at most 60 characters, cut at a word."""
+    line = " ".join(text.split())
+    if len(line) <= _TITLE_CHARACTERS:
+        return line
+    cut = line[:_TITLE_CHARACTERS].rsplit(" ", 1)[0]
+    return f"{cut.rstrip('.,;:')}…"
+
+
+_TITLE_CHARACTERS: Final = 60
