@@ -82,7 +82,7 @@ class ClusterUnderTest:
             with sqlite3.connect(urlsplit(url).path[1:]) as database:
                 return database.execute(statement).fetchall()
         with psycopg.connect(url) as server:
-            return server.execute(statement).fetchall()  # type: ignore[arg-type]
+            return server.execute(statement).fetchall()
 
     def _execute_many(self, statement: str, rows: list[tuple[str, str, datetime]]) -> None:
         url = self.instance.environ["DATABASE_URL"]

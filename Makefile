@@ -1,0 +1,57 @@
+# make run: everything a visitor needs. make test: everything a developer needs. Nothing is done twice.
+
+SHELL := /bin/sh
+BIN := .venv/bin
+PYTHON := $(BIN)/python
+RUNTIME := .venv/.runtime
+DEVELOPMENT := .venv/.development
+PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
+
+.PHONY: setup run test lint bench format
+.DEFAULT_GOAL := setup
+
+setup: $(RUNTIME)
+
+run: $(RUNTIME)
+	@exec $(PYTHON) manage.py up $(ARGS)
+
+test: $(DEVELOPMENT)
+	@exec $(PYTHON) -m tests $(ARGS)
+
+bench: $(DEVELOPMENT)
+	@exec $(PYTHON) -m bench $(ARGS)
+
+lint: $(DEVELOPMENT)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/djlint templates --quiet --check --lint
+	$(PYTHON) manage.py makemigrations --check --dry-run
+
+format: $(DEVELOPMENT)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/djlint templates --quiet --reformat
+
+$(PYTHON):
+	@python=$$(for name in python3.13 python3.12 python3.11 python3 python; do \
+	  if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$name; break; fi; \
+	done); \
+	if [ -z "$$python" ]; then echo "Python 3.11 or newer is needed and none was found on PATH." >&2; exit 1; fi; \
+	echo "Setting up with $$($$python --version)"; \
+	if ! $$python -m venv .venv; then \
+	  rm -rf .venv; \
+	  echo "That Python cannot make virtual environments (on Debian and Ubuntu: apt-get install python3-venv)." >&2; \
+	  exit 1; \
+	fi
+
+$(RUNTIME): requirements.txt constraints.txt | $(PYTHON)
+	@echo "Installing requirements"
+	@$(PIP) --requirement requirements.txt
+	@touch $@
+
+$(DEVELOPMENT): requirements-dev.txt $(RUNTIME)
+	@echo "Installing what tests and checks need"
+	@$(PIP) --requirement requirements-dev.txt
+	@touch $@
