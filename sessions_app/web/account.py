@@ -28,10 +28,6 @@ class SignIn(views.LoginView):
         return super().dispatch(request, *args, **kwargs)
 
 
-class FirstAccountForm(forms.UserCreationForm[User]):
-    """The administrator's name and password, checked by the validators of the settings."""
-
-
 sign_in = page(SignIn.as_view())
 sign_out = page(views.LogoutView.as_view(next_page="web:sign-in"))
 
@@ -44,7 +40,7 @@ def first_account(request: HttpRequest, token: str) -> HttpResponseBase:
     state = first_run.look(token)
     if state != "open":
         return _refused(request, state)
-    form = FirstAccountForm(request.POST or None)
+    form: "forms.UserCreationForm[User]" = forms.UserCreationForm(request.POST or None)
     if not form.is_valid():
         return render(request, "account/first_account.html", {"form": form})
     user = form.save(commit=False)

@@ -16,7 +16,10 @@ from sessions_app.web import first_run, snapshot, words
 from sessions_app.web.headers import page
 
 SUGGESTIONS: Final = (
-    {"label": "How does a log survive a power cut?", "text": "How does a write-ahead log survive a power cut?"},
+    {
+        "label": "How does a log survive a power cut?",
+        "text": "How does a write-ahead log survive a power cut?",
+    },
     {"label": "Plan a week of dinners", "text": "Plan a week of simple dinners for two."},
     {"label": "Count slowly (demo)", "text": "[[delay 80]] [[words 120]]"},
 )

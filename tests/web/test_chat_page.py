@@ -1,0 +1,250 @@
+"""The transcript and the list of chats, as the server renders them."""
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.contrib.auth.models import User
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from sessions_app import identity
+from sessions_app.models import Session, SessionMessage
+from sessions_app.web import snapshot
+from tests.web import conversations
+from tests.web.conftest import parsed
+from tests.web.conversations import Conversation
+
+
+def test_the_page_holds_the_whole_conversation_without_scripts(
+    browser: Client, conversation: Conversation
+) -> None:
+    conversation.exchange("What is a log?", "A log is a list of facts.")
+
+    page = parsed(browser.get(f"/s/{conversation.session_id}"))
+
+    assert page.text(data_type="user").split() == ["You", "said", "What", "is", "a", "log?"]
+    assert page.text(data_kind="text") == "A log is a list of facts."
+
+
+def test_an_open_answer_shows_the_text_so_far_and_how_long_it_is(
+    browser: Client, conversation: Conversation
+) -> None:
+    message = conversation.begin_answer()
+    conversation.begin_text(message, "One 🌊 two\r\n three")
+
+    response = browser.get(f"/s/{conversation.session_id}")
+
+    assert parsed(response).text(data_kind="text") == "One 🌊 two\r\n three"
+    assert ("data-length", "17") in parsed(response).attributes
+    assert b"two&#13;" in response.content
+
+
+def test_the_page_names_the_seq_from_which_a_reader_goes_on(
+    browser: Client, conversation: Conversation
+) -> None:
+    conversation.exchange("one", "two")
+    head = Session.objects.get().head_seq
+
+    page = parsed(browser.get(f"/s/{conversation.session_id}"))
+
+    assert ("data-head-seq", str(head)) in page.attributes
+
+
+def test_a_pending_prompt_is_on_the_page_once(browser: Client, conversation: Conversation) -> None:
+    conversation.exchange("one", "two")
+    conversation.prompt("three, queued", delivery="queue")
+
+    response = browser.get(f"/s/{conversation.session_id}")
+
+    live = json.loads(parsed(response).text(id="live"))
+    assert [prompt["text"] for prompt in live["pending"]] == ["three, queued"]
+    assert parsed(response).text(data_slot="ahead").split() == ["You", "said", "three,", "queued"]
+
+
+def test_reasoning_is_folded_and_readable(browser: Client, conversation: Conversation) -> None:
+    message = conversation.begin_answer()
+    conversation.reason(message, "First I think.")
+
+    page = parsed(browser.get(f"/s/{conversation.session_id}"))
+
+    assert page.text(data_kind="reasoning").split() == ["Thoughts", "First", "I", "think."]
+    assert "details" in page.tags
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason", "detail", "error_class", "words"),
+    [
+        ("interrupted", "interrupted", "stopped", None, "Stopped by you."),
+        ("interrupted", "shutdown", "bye", None, "The server was restarted while the model was answering."),
+        ("failed", "auth", "No such key.", "rejected", "The provider did not accept the key. No such key."),
+        (
+            "failed", "provider_error", "Boom.", "failed",
+            "The answer failed. Boom. It may have been billed.",
+        ),
+        (
+            "unknown", "timeout", "", "partial",
+            "The model fell silent. Whether it finished the answer is not known. It may have been billed.",
+        ),
+    ],
+)  # fmt: skip
+def test_an_answer_that_did_not_complete_says_why(
+    browser: Client,
+    conversation: Conversation,
+    outcome: str,
+    reason: str,
+    detail: str,
+    error_class: str | None,
+    words: str,
+) -> None:
+    message = conversation.begin_answer()
+    conversation.fail(
+        message,
+        outcome=outcome,
+        reason=reason,
+        detail=detail,
+        error_class=error_class,  # type: ignore[arg-type]
+    )
+
+    page = parsed(browser.get(f"/s/{conversation.session_id}"))
+
+    assert (
+        page.text(data_message=message, data_type="assistant").split("Waiting for model…")[1].strip() == words
+    )
+
+
+def test_an_empty_answer_says_that_the_model_returned_nothing(
+    browser: Client, conversation: Conversation
+) -> None:
+    message = conversation.begin_answer()
+    conversation.end_answer(message)
+
+    page = parsed(browser.get(f"/s/{conversation.session_id}"))
+
+    assert "The model returned nothing." in page.text(data_message=message)
+
+
+def test_a_long_conversation_opens_at_its_end_and_pages_backwards_without_gap_or_repeat(
+    browser: Client, conversation: Conversation
+) -> None:
+    total = 2 * snapshot.MESSAGES + 30
+    _fill(conversation, total)
+
+    seen: list[str] = []
+    address = f"/s/{conversation.session_id}"
+    query = ""
+    for _ in range(3):
+        response = browser.get(address + query)
+        shown = [name.split()[-1] for name in _user_texts(response)]
+        seen = shown + seen
+        query = next(
+            (value for name, value in parsed(response).attributes if value.startswith("?before=")), ""
+        )
+
+    assert query == ""
+    assert seen == [str(number) for number in range(total)]
+
+
+def test_an_older_window_is_no_place_to_write(browser: Client, conversation: Conversation) -> None:
+    conversation.exchange("one", "two")
+
+    page = parsed(browser.get(f"/s/{conversation.session_id}?before=2"))
+
+    assert "textarea" not in page.tags
+    assert ("data-newest", "false") in page.attributes
+
+
+@pytest.mark.parametrize(
+    "nonsense", ["before=x", "before=-1", "before=9999999999999999999999", "chats=~", "chats=2026-99-99T~s"]
+)
+def test_a_nonsense_cursor_shows_the_page_all_the_same(
+    browser: Client, conversation: Conversation, nonsense: str
+) -> None:
+    assert browser.get(f"/s/{conversation.session_id}?{nonsense}").status_code == 200
+
+
+def test_the_number_of_statements_is_the_same_for_20_and_2000_sessions(
+    browser: Client, ann: User, conversation: Conversation
+) -> None:
+    conversation.exchange("one", "two")
+    conversation.prompt("three")
+    _many_sessions(ann, 20)
+    few = _statements(browser, f"/s/{conversation.session_id}")
+    _many_sessions(ann, 1980)
+    _fill(conversation, 300)
+
+    assert _statements(browser, f"/s/{conversation.session_id}") == few <= 12
+    assert _statements(browser, "/") <= 8
+
+
+def test_the_list_of_chats_shows_fifty_newest_first_and_leads_to_the_older_ones(
+    browser: Client, ann: User
+) -> None:
+    _many_sessions(ann, 120)
+
+    seen: list[str] = []
+    query = ""
+    for _ in range(3):
+        page = parsed(browser.get("/" + query))
+        seen += [value for name, value in page.attributes if name == "data-chat" and value]
+        query = next((value for name, value in page.attributes if value.startswith("?chats=")), "")
+
+    newest_first = Session.objects.order_by("-active_at", "-pk").values_list("pk", flat=True)
+    assert seen == list(newest_first)
+    assert query == ""
+
+
+def test_chats_are_grouped_by_day(ann: User) -> None:
+    now = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    for age in [0, 1, 3, 7, 40, 400]:
+        conversations.begin(ann.pk, now=now - timedelta(days=age))
+
+    beside = snapshot.beside(user_id=ann.pk, cursor="", now=now)
+
+    assert {group.name: len(group.rows) for group in beside.groups} == {
+        "Today": 1,
+        "Yesterday": 1,
+        "Previous 7 days": 2,
+        "October": 1,
+        "October 2025": 1,
+    }
+
+
+def _user_texts(response: object) -> list[str]:
+    """The texts of the user's messages, each ending in its word."""
+    pieces = [
+        text for attributes, text in parsed(response).texts if "bubble" in attributes.get("class", "").split()
+    ]
+    return [piece for piece in pieces if piece.strip()]
+
+
+def _fill(conversation: Conversation, count: int) -> None:
+    """Many messages at once, beside the log: the page reads rows."""
+    session = Session.objects.get(pk=conversation.session_id)
+    now = timezone.now()
+    SessionMessage.objects.bulk_create(
+        SessionMessage(
+            id=identity.new_message_id(), session=session, seq=session.head_seq + 1 + number, type="user",
+            state="completed", created_at=now, completed_at=now, origin="user", text=f"message {number}",
+        )
+        for number in range(count)
+    )  # fmt: skip
+
+
+def _many_sessions(user: User, count: int) -> None:
+    now = timezone.now()
+    Session.objects.bulk_create(
+        Session(
+            id=identity.new_session_id(), user=user, agent="default", model="demo:scripted", title=f"chat {number}",
+            created_at=now, active_at=now - timedelta(minutes=number),
+        )
+        for number in range(count)
+    )  # fmt: skip
+
+
+def _statements(browser: Client, path: str) -> int:
+    with CaptureQueriesContext(connection) as statements:
+        assert browser.get(path).status_code == 200
+    return len(statements)
