@@ -3,7 +3,7 @@
 A packet is a dict that msgpack can carry: ``{"type": "live", "session": id, "items": [...]}``. An item is a list
 whose first element says what it is:
 
-    ["event", seq, type, part, json]           a durable event, already encoded; part is "" where it has none
+    ["event", seq, type, message, part, json]  a durable event, already encoded; "" where it has no such id
     ["hint", seq]                              an event too large for the layer: load it from the database
     ["delta", message, part, offset, text]     live text; offset counts code points before it
     ["status"]                                 something changed that has no event
@@ -36,11 +36,23 @@ def to_json(value: Any) -> str:
 
 
 def event_item(event: StoredEvent) -> Item:
-    encoded = to_json(event.to_json())
+    """The event, or a hint of it when it is large."""
+    item = whole_event_item(event)
+    encoded = item[5]
     if len(encoded) > LARGEST_EVENT or len(encoded.encode("utf-8")) > LARGEST_EVENT:
         return ["hint", event.seq]
-    part = event.data.get("part")
-    return ["event", event.seq, event.type, part if isinstance(part, str) else "", encoded]
+    return item
+
+
+def whole_event_item(event: StoredEvent) -> Item:
+    """The event, however large."""
+    encoded = to_json(event.to_json())
+    return ["event", event.seq, event.type, _id(event, "message"), _id(event, "part"), encoded]
+
+
+def _id(event: StoredEvent, name: str) -> str:
+    identity = event.data.get(name)
+    return identity if isinstance(identity, str) else ""
 
 
 def joined(items: Iterable[Item]) -> Iterator[Item]:
@@ -90,7 +102,7 @@ def packed(session_id: str, items: Iterable[Item]) -> Iterator[Packet]:
 def _weight(item: Item) -> int:
     """Upper bound of the bytes an item takes: text has at most four bytes for a code point."""
     if item[0] == "event":
-        return len(item[4])
+        return len(item[5])
     return 4 * len(item[4]) if item[0] == "delta" else 16
 
 

@@ -1,7 +1,7 @@
 """The wake: an advisory task that says "look at this session". The door to django-q2."""
 
 from datetime import datetime, timedelta
-from typing import Final
+from typing import Final, cast
 
 from django.conf import settings
 from django_q.tasks import async_task
@@ -33,4 +33,4 @@ def is_fresh(enqueued_at: datetime | None, *, now: datetime) -> bool:
 
 
 def lifetime() -> timedelta:
-    return timedelta(seconds=2 * settings.Q_CLUSTER["retry"])
+    return timedelta(seconds=2 * cast("int", settings.Q_CLUSTER["retry"]))
