@@ -136,7 +136,8 @@ class Coordinator:
     _renewed: asyncio.Event = field(default_factory=asyncio.Event)
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
     _place_free: asyncio.Event = field(default_factory=asyncio.Event)
-    _strays: set[str] = field(default_factory=set)
+    _strays: dict[str, bool] = field(default_factory=dict)
+    """Owned and not drained at the last heartbeat; true when that was told already."""
 
     # Wakes
 
@@ -247,10 +248,11 @@ class Coordinator:
                 self.drains[session_id].cancel("user")
         owned = await self.heartbeats.run(ownership.owned_sessions, worker_id=self.registration.worker_id)
         strays = owned - self.drains.keys()
-        for session_id in strays & self._strays:
-            logger.error("worker.stray", extra={"session": session_id})
+        for session_id in strays & self._strays.keys():
+            if not self._strays[session_id]:
+                logger.error("worker.stray", extra={"session": session_id})
             await self.housekeeping.run(hooks.orphan_found, session_id=session_id)
-        self._strays = strays
+        self._strays = {session_id: session_id in self._strays for session_id in strays}
 
     async def _sweep(self) -> None:
         try:

@@ -1,12 +1,13 @@
 """Status, derived from durable facts and the owner's liveness, never from a process's memory."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db.models import Count, Max, Q
 
+from schema.problems import SessionNotFound
 from schema.status import Facts, Pending, Status, Unknown, derive
 from sessions_app import ownership
 from sessions_app.models import ProviderAttempt, Session, SessionInput
@@ -22,19 +23,30 @@ class _Found:
 
 
 def get_status(session: Session, *, now: datetime) -> Status:
-    """One session's status; three statements, whatever the session holds."""
-    return statuses([session], now=now)[session.pk]
+    """One session's status; a fixed number of statements, whatever the session holds.
+
+    Raises SessionNotFound when it was deleted meanwhile.
+    """
+    status = statuses([session], now=now).get(session.pk)
+    if status is None:
+        raise SessionNotFound(session.pk)
+    return status
 
 
 def statuses(sessions: Sequence[Session], *, now: datetime) -> dict[str, Status]:
-    """The status of each, by id; a fixed number of statements however many there are."""
-    found = _look(session.pk for session in sessions)
-    return {session.pk: _status(session, found[session.pk], now=now) for session in sessions}
+    """The status of each, by id, without those deleted meanwhile; a fixed number of statements.
+
+    The inbox is read before the session row. The other way round, a session that is taken in between
+    would look idle: not owned yet, and nothing pending any more.
+    """
+    ids = [session.pk for session in sessions]
+    found = _look(ids)
+    rows = Session.objects.select_related("owner").in_bulk(ids)
+    return {pk: _status(row, found[pk], now=now) for pk, row in rows.items()}
 
 
-def _look(session_ids: Iterable[str]) -> dict[str, _Found]:
+def _look(ids: Sequence[str]) -> dict[str, _Found]:
     found: dict[str, _Found] = defaultdict(_Found)
-    ids = list(session_ids)
     pending = (
         SessionInput.objects.filter(session_id__in=ids, promoted_seq=None, withdrawn_seq=None)
         .values("session_id", "delivery")
