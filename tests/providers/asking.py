@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from schema.attempts import AttemptError, Usage
 from schema.ids import AttemptId
 from schema.turns import AssistantTurn, ResultTurn, TextBlock, ToolDefinition, Turn, UserTurn
-from sessions_app.providers import anthropic, answer, classify, openai_chat, port, transport, wire
+from sessions_app.providers import answer, anthropic, classify, openai_chat, port, transport, wire
 from sessions_app.providers.classify import Phase
 
 ATTEMPT = AttemptId("att_000000000001")

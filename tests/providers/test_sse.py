@@ -43,7 +43,9 @@ def outcome(*chunks: bytes) -> tuple[list[Event], str | None]:
         pytest.param(b"\xef\xbb\xbfdata: a\n\n", [Event("", "a")], id="byte order mark"),
         pytest.param(b": OPENROUTER PROCESSING\n\ndata: a\n\n", [Event("", "a")], id="comment"),
         pytest.param(b"data: : OPENROUTER PROCESSING\n\n", [], id="comment in a data field"),
-        pytest.param(b"id: 7\n\n: ping\n\ndata: a\n\n", [Event("", "a")], id="id and comment dispatch nothing"),
+        pytest.param(
+            b"id: 7\n\n: ping\n\ndata: a\n\n", [Event("", "a")], id="id and comment dispatch nothing"
+        ),
         pytest.param(b"data: \n\n", [], id="empty data"),
         pytest.param(b"data\n\n", [], id="field without colon"),
         pytest.param(b"retry: 5\nnonsense\ndata: a\n\n", [Event("", "a")], id="other fields"),
@@ -80,7 +82,19 @@ def test_small_events_together_may_be_larger_than_the_limit() -> None:
 
 
 PIECES = st.sampled_from(
-    [b"data: a", b"data:", b": c", b"event: e", b"\n", b"\r", b"\r\n", b"\n\n", b"\xef\xbb\xbf", b" ", b"x" * 30]
+    [
+        b"data: a",
+        b"data:",
+        b": c",
+        b"event: e",
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\n\n",
+        b"\xef\xbb\xbf",
+        b" ",
+        b"x" * 30,
+    ]
     + ["data: ь🌍".encode(), b"\xf0\x9f", b"\x8c\x8d", b"\xff"]
 )
 

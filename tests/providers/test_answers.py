@@ -1,0 +1,257 @@
+"""Both readers on answers of many servers: what each comes to, whole, split anywhere, and cut anywhere."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sessions_app.providers import port
+from sessions_app.providers.transport import Broken
+from tests.providers import fixtures
+from tests.providers.asking import Result, chat_reader, message_reader, play
+from tests.providers.fixtures import Answer
+
+ANSWERS = pytest.mark.parametrize("answer", fixtures.ALL, ids=str)
+
+
+def summary(came: Result) -> Any:
+    """All that matters of a result; how the text was cut into fragments does not."""
+    closed = [item.key for item in came.items if isinstance(item, port.PartClosed)]
+    return (came.outcome, came.reason, came.finish, came.text, came.reasoning, came.calls, came.usage, closed)
+
+
+@ANSWERS
+async def test_an_answer_comes_to_what_it_says(answer: Answer) -> None:
+    came = await play(answer.reader(), *answer.frames)
+
+    assert (came.outcome, came.reason) == (answer.outcome, answer.reason)
+    assert came.finish == answer.finish
+    assert came.text == answer.text
+    assert came.reasoning == answer.reasoning
+    assert tuple(came.calls) == answer.calls
+    last = came.items[-1] if came.items else None
+    assert (last.usage if isinstance(last, port.Finished) else came.usage) == answer.usage
+
+
+@ANSWERS
+async def test_one_byte_at_a_time_gives_the_same(answer: Answer) -> None:
+    whole = b"".join(answer.frames)
+
+    came = await play(answer.reader(), *(whole[i : i + 1] for i in range(len(whole))))
+
+    assert summary(came) == summary(await play(answer.reader(), whole))
+
+
+@given(answer=st.sampled_from(fixtures.ALL), data=st.data())
+async def test_any_split_gives_the_same(answer: Answer, data: st.DataObject) -> None:
+    whole = b"".join(answer.frames)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=12)))
+    pieces = [whole[a:b] for a, b in zip([0, *cuts], [*cuts, len(whole)], strict=True)]
+
+    assert summary(await play(answer.reader(), *pieces)) == summary(
+        await play(answer.reader(), *answer.frames)
+    )
+
+
+@ANSWERS
+@pytest.mark.parametrize(
+    "end", [None, Broken("disconnected", "reset"), Broken("timeout", "stalled")], ids=str
+)
+async def test_a_cut_after_any_frame_is_never_taken_for_a_success(answer: Answer, end: Broken | None) -> None:
+    for count in range(len(answer.frames)):
+        reader = answer.reader()
+
+        came = await play(reader, *answer.frames[:count], end=end)
+
+        if reader.is_complete:
+            assert came.outcome in ("completed", "failed")
+            assert came.outcome == "failed" or came.finish is not None
+        elif came.outcome not in ("failed", "rejected"):
+            assert came.outcome == "partial"
+            assert came.finish is None
+
+
+@given(answer=st.sampled_from(fixtures.ALL), data=st.data())
+async def test_a_cut_inside_a_frame_gives_the_class_of_the_last_whole_frame(
+    answer: Answer, data: st.DataObject
+) -> None:
+    count = data.draw(st.integers(0, len(answer.frames) - 1))
+    frame = answer.frames[count]
+    length = data.draw(st.integers(0, max(0, len(frame.rstrip(b"\r\n")) - 1)))
+    reset = Broken("disconnected", "reset")
+
+    came = await play(answer.reader(), *answer.frames[:count], frame[:length], end=reset)
+    before = await play(answer.reader(), *answer.frames[:count], end=reset)
+
+    assert (came.outcome, came.finish, came.text) == (before.outcome, before.finish, before.text)
+
+
+@pytest.mark.parametrize("end", [Broken("disconnected", "reset"), Broken("timeout", "stalled")], ids=str)
+async def test_what_breaks_after_the_finish_is_forgiven(end: Broken) -> None:
+    came = await play(chat_reader(), fixtures.delta(content="Hi"), fixtures.STOP, end=end)
+
+    assert came.outcome == "completed"
+    assert came.finish == "stop"
+
+
+async def test_every_part_has_its_own_key_and_is_closed_once() -> None:
+    came = await play(
+        chat_reader(),
+        fixtures.delta(reasoning="plan"),
+        fixtures.delta(content="Hi"),
+        fixtures.delta(reasoning="again"),
+        fixtures.delta(content=" you"),
+        fixtures.call_delta(fixtures.entry("f", "{}", call_id="x", index=0)),
+        fixtures.delta("tool_calls"),
+    )
+
+    assert came.text == "Hi you"
+    assert [item.key for item in came.items if isinstance(item, port.PartClosed)] == [
+        "reasoning:0",
+        "reasoning:1",
+        "text",
+        "call:0",
+    ]
+    assert isinstance(came.items[-1], port.Finished)
+
+
+async def test_the_response_is_identified_once() -> None:
+    chat = await play(chat_reader(), fixtures.delta(content="a"), fixtures.delta(content="b"), fixtures.STOP)
+    message = await play(message_reader(), fixtures.START, *fixtures.HI, *fixtures.END)
+
+    assert [item for item in chat.items if isinstance(item, port.ResponseIdentified)] == [
+        port.ResponseIdentified("c")
+    ]
+    assert message.items[0] == port.ResponseIdentified("msg_1")
+
+
+async def test_a_signature_is_kept_for_thinking_that_arrived_unchanged() -> None:
+    def thinking(text: str) -> list[bytes]:
+        return [
+            fixtures.START,
+            fixtures.block(0, "thinking", thinking=""),
+            fixtures.block_delta("thinking_delta", thinking=text),
+            fixtures.block_delta("signature_delta", signature="si"),
+            fixtures.block_delta("signature_delta", signature="g"),
+            fixtures.block_stop(),
+            fixtures.block(1, text="Hi"),
+            fixtures.block_stop(1),
+            *fixtures.END,
+        ]
+
+    assert (await play(message_reader(), *thinking("plan"))).replay("reasoning:0") == {"signature": "sig"}
+    assert (await play(message_reader(), *thinking("pl\x00an"))).replay("reasoning:0") == {}
+
+
+async def test_thinking_that_was_cut_before_its_signature_has_none() -> None:
+    came = await play(
+        message_reader(),
+        fixtures.START,
+        fixtures.block(0, "thinking", thinking=""),
+        fixtures.block_delta("thinking_delta", thinking="plan"),
+        fixtures.block_stop(),
+        *fixtures.HI,
+        *fixtures.END,
+    )
+
+    assert came.replay("reasoning:0") == {}
+
+
+async def test_redacted_thinking_is_a_part_that_can_be_sent_back() -> None:
+    came = await play(
+        message_reader(),
+        fixtures.START,
+        fixtures.block(7, "redacted_thinking", data="xyz"),
+        fixtures.block_stop(7),
+        *fixtures.HI,
+        *fixtures.END,
+    )
+
+    assert came.replay("reasoning:7") == {"redacted": "xyz"}
+    assert port.ReasoningDelta("reasoning:7", "") in came.items
+
+
+async def test_reasoning_that_deepseek_wants_back_is_marked() -> None:
+    marked = await play(
+        chat_reader(), fixtures.delta(reasoning_content="p"), fixtures.delta("stop", content="x")
+    )
+    plain = await play(chat_reader(), fixtures.delta(reasoning="p"), fixtures.delta("stop", content="x"))
+
+    assert marked.replay("reasoning:0") == {"field": "reasoning_content"}
+    assert plain.replay("reasoning:0") == {}
+
+
+NAMES = st.sampled_from(
+    [
+        "choices",
+        "delta",
+        "content",
+        "index",
+        "finish_reason",
+        "tool_calls",
+        "function",
+        "name",
+        "arguments",
+        "id",
+    ]
+    + [
+        "type",
+        "message",
+        "usage",
+        "error",
+        "content_block",
+        "text",
+        "thinking",
+        "stop_reason",
+        "data",
+        "input",
+    ]
+)
+VALUES = st.sampled_from(
+    [
+        None,
+        True,
+        0,
+        -1,
+        2,
+        1.5,
+        "",
+        "x",
+        "stop",
+        "text",
+        "tool_use",
+        "content_block_start",
+        "content_block_delta",
+    ]
+    + ["message_delta", "message_start", "text_delta", "<think>", "\ud83c", "{", [], {}]
+)
+JSON = st.recursive(
+    VALUES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=5),
+    max_leaves=25,
+)
+FRAMES = st.lists(
+    JSON.map(lambda value: b"data: " + json.dumps(value).encode() + b"\n\n") | st.binary(max_size=30),
+    max_size=5,
+)
+
+
+@given(frames=FRAMES, reader=st.sampled_from([chat_reader, message_reader]))
+async def test_no_answer_breaks_a_reader(frames: list[bytes], reader: Any) -> None:
+    came = await play(reader(), *frames)
+
+    assert came.outcome in ("completed", "failed", "partial", "rejected")
+    for item in came.items:
+        for value in vars(item).values():
+            if isinstance(value, str):
+                assert value.encode()
+                assert "\x00" not in value
+
+
+@given(body=JSON, reader=st.sampled_from([chat_reader, message_reader]))
+async def test_no_document_breaks_a_reader(body: Any, reader: Any) -> None:
+    came = await play(reader(), json.dumps({"choices": body, "type": "message", "content": body}).encode())
+
+    assert came.outcome in ("completed", "failed", "partial", "rejected")

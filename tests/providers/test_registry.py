@@ -1,0 +1,89 @@
+"""Model names lead to providers, or to an error that says what to do."""
+
+import pytest
+from pytest_django.fixtures import SettingsWrapper
+
+from sessions_app.providers import registry
+from sessions_app.providers.demo.provider import ScriptedDemo
+from sessions_app.providers.remote import RemoteProvider
+from tests.providers.asking import ask, request
+
+
+@pytest.fixture(autouse=True)
+def bare(settings: SettingsWrapper) -> None:
+    for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
+        setattr(settings, name, None)
+
+
+def test_the_demo_needs_nothing() -> None:
+    provider, model = registry.resolve("demo:scripted")
+
+    assert isinstance(provider, ScriptedDemo)
+    assert model == "scripted"
+
+
+def test_a_model_name_may_hold_colons_and_slashes(settings: SettingsWrapper) -> None:
+    settings.OPENAI_BASE_URL = "http://127.0.0.1:1/v1"
+
+    provider, model = registry.resolve("openai:meta/llama-3:70b")
+
+    assert isinstance(provider, RemoteProvider)
+    assert provider.name == "openai"
+    assert model == "meta/llama-3:70b"
+
+
+@pytest.mark.parametrize("name", ["", "demo", ":scripted", "demo:", "demo: ", "De mo:x", "openai"])
+def test_what_is_no_model_name_is_refused_with_an_example(name: str) -> None:
+    with pytest.raises(registry.MalformedModelName, match="provider:model, for example demo:scripted"):
+        registry.resolve(name)
+
+
+def test_an_unknown_provider_is_told_with_those_there_are() -> None:
+    with pytest.raises(registry.UnknownProvider, match="demo, openai, anthropic"):
+        registry.resolve("mistral:large")
+
+
+def test_an_unknown_demo_model_is_refused() -> None:
+    with pytest.raises(registry.UnknownModel, match="demo:scripted"):
+        registry.resolve("demo:other")
+
+
+@pytest.mark.parametrize(
+    ("model", "variable"), [("openai:m", "OPENAI_API_KEY"), ("anthropic:m", "ANTHROPIC_API_KEY")]
+)
+def test_a_vendor_without_a_key_says_which_variable_to_set(model: str, variable: str) -> None:
+    with pytest.raises(registry.ProviderNotConfigured, match=f"Set {variable}"):
+        registry.resolve(model)
+
+
+def test_settings_are_read_when_a_provider_is_asked_for(settings: SettingsWrapper) -> None:
+    settings.ANTHROPIC_API_KEY = "key"
+
+    assert registry.resolve("anthropic:m")[0].name == "anthropic"
+
+
+def test_the_list_of_models_tells_which_can_be_asked(settings: SettingsWrapper) -> None:
+    settings.OPENAI_API_KEY = "key"
+
+    configured = {model.name.partition(":")[0]: model.configured for model in registry.available()}
+
+    assert configured == {"demo": True, "openai": True, "anthropic": False}
+    assert registry.available()[0].name == "demo:scripted"
+
+
+async def test_a_key_that_no_header_can_carry_sends_nothing(settings: SettingsWrapper) -> None:
+    settings.OPENAI_API_KEY = "sk-\nsecret-value"
+    provider, model = registry.resolve("openai:m")
+
+    came = await ask(provider, request(model=model))
+
+    assert (came.outcome, came.reason) == ("not_sent", "configuration")
+    assert came.error is not None
+    assert "secret" not in came.error.message
+
+
+def test_the_key_is_in_no_representation(settings: SettingsWrapper) -> None:
+    settings.OPENAI_API_KEY = "sk-value-not-to-show"
+    provider, _ = registry.resolve("openai:m")
+
+    assert "not-to-show" not in repr(vars(provider))
