@@ -58,6 +58,12 @@ def logging_config(log_format: Literal["text", "json"]) -> dict[str, Any]:
         "formatters": {"line": {"()": formatter}},
         "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["stderr"], "level": "INFO"},
-        # django-q2 tells of every task, daphne of every request, httpx2 of every URL.
-        "loggers": dict.fromkeys(("django-q", "daphne", "httpx2", "httpcore2"), quiet),
+        "loggers": {
+            # Django's own handlers for its loggers give way to the one above.
+            "django": {"handlers": [], "level": "INFO", "propagate": True},
+            # A client's error is the client's to know; only ours are told.
+            "django.request": {"level": "ERROR"},
+            # django-q2 tells of every task, daphne of every request, httpx2 of every URL.
+            **dict.fromkeys(("django-q", "daphne", "httpx2", "httpcore2"), quiet),
+        },
     }

@@ -80,6 +80,11 @@ class Child:
             except ProcessLookupError:
                 pass
 
+    def wait(self) -> None:
+        """Wait for the end of one that was killed."""
+        if self.process is not None:
+            self.process.wait()
+
     def exit_code(self) -> int | None:
         return None if self.process is None else self.process.poll()
 

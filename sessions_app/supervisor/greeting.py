@@ -3,8 +3,9 @@
 from http.client import HTTPConnection, HTTPException
 from typing import Final
 
-from django.contrib.auth import get_user_model
 from django.db import connection
+
+from sessions_app.web import first_run
 
 _PATIENCE_SECONDS: Final = 2.0
 _ANY_ADDRESS: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
@@ -25,7 +26,7 @@ def answers(*, host: str, port: int) -> bool:
     probe = HTTPConnection(reachable(host), port, timeout=_PATIENCE_SECONDS)
     try:
         probe.request("GET", "/healthz")
-        return probe.getresponse().status < 500
+        return probe.getresponse().status == 200
     except (OSError, HTTPException):
         return False
     finally:
@@ -35,13 +36,9 @@ def answers(*, host: str, port: int) -> bool:
 def greeting(*, url: str) -> list[str]:
     """The lines that say how to open the chat: with a link for the first administrator if there is none."""
     try:
-        from sessions_app.web import first_run
-    except ModuleNotFoundError:
-        return [f"Open {url}/"]
-    try:
-        if get_user_model().objects.exists():
-            return [f"Open {url}/"]
         link = first_run.issue_link(url)
     finally:
         connection.close()
+    if link is None:
+        return [f"Open {url}/"]
     return ["There is no account yet. This link makes the administrator's, once:", f"Open {link}"]

@@ -13,6 +13,10 @@ from sessions_app.supervisor.child import Child
 _LOOK_SECONDS: Final = 0.1
 _STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
+_IN_ORDER: Final = (0, None, -signal.SIGTERM)
+"""How a child may have ended: by itself, before the stop, or by the signal that asked it (a server that is
+about to exit has no handler any more)."""
+
 Say = Callable[[str], None]
 
 
@@ -62,13 +66,13 @@ class Supervisor:
             child.terminate()
         while self._alive() and self._stops == asked and time.monotonic() < deadline:
             _rest(wake)
-        killed = self._alive()
-        for child in killed:
+        for child in self._alive():
             self._say(f"{child.name} did not stop in time and is killed")
             child.kill()
-        codes = [child.exit_code() for child in self._children]
-        self._say("Stopped.")
-        return 0 if not killed and all(code in (0, None) for code in codes) else 1
+            child.wait()
+        failed = [child.name for child in self._children if child.exit_code() not in _IN_ORDER]
+        self._say(f"Stopped, but not in order: {', '.join(failed)}." if failed else "Stopped.")
+        return 1 if failed else 0
 
     def _alive(self) -> list[Child]:
         return [child for child in self._children if child.is_alive()]

@@ -1,11 +1,7 @@
 """A site of one page, for tests that are about processes."""
 
-from django.http import HttpRequest, HttpResponse
 from django.urls import path
 
+from sessions_app.supervisor import health
 
-def healthz(request: HttpRequest) -> HttpResponse:
-    return HttpResponse("ok")
-
-
-urlpatterns = [path("healthz", healthz)]
+urlpatterns = [path("healthz", health.alive)]
