@@ -66,6 +66,16 @@ class CallDelta:
 
 
 @dataclass(frozen=True)
+class CallResult:
+    """The provider ran a hosted call and tells its result; ``replay`` is the result as it wants it back."""
+
+    key: str
+    output: str
+    is_error: bool = False
+    replay: Mapping[str, JsonValue] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ResponseIdentified:
     """The provider named its response in the body (``resp_...``, ``msg_...``, ``chatcmpl-...``)."""
 
@@ -83,7 +93,16 @@ class Finished:
     usage: Usage | None = None
 
 
-Item = TextDelta | ReasoningDelta | PartClosed | CallStarted | CallDelta | ResponseIdentified | Finished
+Item = (
+    TextDelta
+    | ReasoningDelta
+    | PartClosed
+    | CallStarted
+    | CallDelta
+    | CallResult
+    | ResponseIdentified
+    | Finished
+)
 
 
 class Phases(Protocol):
