@@ -228,3 +228,17 @@ def test_a_malformed_variable_stops_the_start_with_one_line_and_code_two(instanc
         "holdfast: HOLDFAST_GRACE_SECONDS: 'soon' is not allowed. "
         "Allowed: seconds from 0.5 to 3600, such as 5 or 0.5.\n"
     )
+
+
+def test_the_first_start_prints_a_link_that_makes_the_administrator_and_later_ones_the_chat(instance) -> None:
+    instance.start("--web-only")
+    assert f"Open http://127.0.0.1:{instance.port}/first-run/" in instance.output
+    assert instance.stop() == 0
+    instance.manage(
+        "createsuperuser", "--noinput", DJANGO_SUPERUSER_USERNAME="ann", DJANGO_SUPERUSER_PASSWORD="p",
+        DJANGO_SUPERUSER_EMAIL="ann@example.org",
+    )  # fmt: skip
+
+    instance.start("--web-only")
+
+    assert instance.output.splitlines()[-1] == f"holdfast: Open http://127.0.0.1:{instance.port}/"
