@@ -10,7 +10,7 @@ import ssl
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self, cast
 
 import httpx2
 
@@ -73,6 +73,10 @@ class Head:
         return next((self.headers[name] for name in _REQUEST_IDS if name in self.headers), None)
 
 
+class _Stream(Protocol):
+    async def aclose(self) -> None: ...
+
+
 class Exchange:
     """One request and its answer; enter it to send, leave it to close the connection.
 
@@ -88,6 +92,7 @@ class Exchange:
         self._phases = phases
         self._limits = limits
         self._refusal: BaseException | None = None
+        self._stream: _Stream | None = None
         self._end_by = 0.0
         self._output_by = 0.0
         self._has_output = False
@@ -101,7 +106,7 @@ class Exchange:
         try:
             self._response = await self._send()
         except BaseException:
-            await self._transport.aclose()
+            await self._close_unused()
             raise
         self._reached(Phase.HEADERS)
         self._chunks = self._body()
@@ -133,8 +138,8 @@ class Exchange:
                 return await anext(self._chunks, None)
         except TimeoutError as error:
             raise Broken("timeout", self._what_was_late()) from error
-        except _TRANSPORT_ERRORS as error:
-            raise _broken(error) from error
+        except Exception as error:
+            raise self._broken(error) from error
 
     async def read_error(self) -> bytes:
         """The body of an answer that is no success, as far as it came."""
@@ -173,19 +178,27 @@ class Exchange:
             )
             async with asyncio.timeout(self._limits.connect) as self._timer:
                 return await self._transport.handle_async_request(request)
-        except BaseException as error:
+        except Exception as error:
             if error is self._refusal:
                 raise
             if isinstance(error, TimeoutError):
                 raise Broken("timeout", self._what_was_late()) from error
-            if isinstance(error, _TRANSPORT_ERRORS):
-                raise _broken(error) from error
-            raise
+            raise self._broken(error) from error
+
+    async def _close_unused(self) -> None:
+        """The transport forgets a connection whose TLS handshake was cancelled, and would leave it open."""
+        try:
+            if self._stream is not None:
+                await self._stream.aclose()
+        finally:
+            await self._transport.aclose()
 
     async def _trace(self, event: str, info: Mapping[str, object]) -> None:
         """Called by httpcore2 before and after each thing it does; an exception here stops the request."""
         if event == "connection.connect_tcp.started":
             self._reached(Phase.CONNECTING)
+        elif event == "connection.connect_tcp.complete":
+            self._stream = cast("_Stream", info["return_value"])
         elif event == "http11.send_request_headers.started":
             self._reached(Phase.CONNECTED)
             await self._dispatch()
@@ -213,6 +226,24 @@ class Exchange:
             return min(self._end_by, self._output_by)
         return min(self._end_by, self._output_by, _now() + self._limits.silence)
 
+    def _broken(self, error: Exception) -> Broken:
+        """Whatever a library raises is a break: what it proves follows from the phase, not from its type."""
+        match error:
+            case httpx2.ConnectError() | httpx2.ProxyError():
+                return _because("unreachable", "The server could not be reached", error)
+            case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
+                return _because("local", "The request could not be made", error)
+            case httpx2.RemoteProtocolError() if not _tells_of_a_cut(str(error)):
+                return _because("protocol", "The server does not speak HTTP", error)
+            case httpx2.DecodingError():
+                return _because("undecodable", "The answer could not be decompressed", error)
+            case httpx2.TimeoutException():
+                return _because("timeout", "The server took too long", error)
+            case _ if self.phase < Phase.DISPATCHED:
+                return _because("local", "The connection could not be made", error)
+            case _:
+                return _because("disconnected", "The connection broke off", error)
+
     def _what_was_late(self) -> str:
         if self.phase < Phase.DISPATCHED:
             return f"The server could not be reached within {self._limits.connect:g} seconds."
@@ -230,32 +261,6 @@ class Exchange:
         if "content-encoding" in self._response.headers:
             return self._response.aiter_bytes()
         return self._response.aiter_raw()
-
-
-_TRANSPORT_ERRORS: Final = (
-    httpx2.TransportError,
-    httpx2.DecodingError,
-    httpx2.InvalidURL,
-    httpx2.StreamError,
-    ssl.SSLError,
-    OSError,
-)
-
-
-def _broken(error: Exception) -> Broken:
-    match error:
-        case httpx2.ConnectError() | httpx2.ProxyError():
-            return _because("unreachable", "The server could not be reached", error)
-        case httpx2.InvalidURL() | httpx2.UnsupportedProtocol() | httpx2.LocalProtocolError():
-            return _because("local", "The request could not be made", error)
-        case httpx2.RemoteProtocolError() if not _tells_of_a_cut(str(error)):
-            return _because("protocol", "The server does not speak HTTP", error)
-        case httpx2.DecodingError():
-            return _because("undecodable", "The answer could not be decompressed", error)
-        case httpx2.TimeoutException():
-            return _because("timeout", "The server took too long", error)
-        case _:
-            return _because("disconnected", "The connection broke off", error)
 
 
 def _because(kind: Break, what: str, error: Exception) -> Broken:
