@@ -1,7 +1,9 @@
 """Reads the environment strictly: a value is what it says, or the start is refused in one line."""
 
+import json
 import re
-from collections.abc import Callable, Mapping
+import shlex
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal, NoReturn, TypeVar
@@ -15,7 +17,10 @@ LEASE_HEARTBEATS: Final = 3
 """A lease shorter than this many heartbeats would take a slow disk for a death."""
 
 SHORTEST_SECRET_KEY: Final = 32
-_HIDDEN: Final = ("SECRET_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DATABASE_URL", "REDIS_URL")
+_HIDDEN: Final = (
+    "SECRET_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DATABASE_URL", "REDIS_URL",
+    "HOLDFAST_MCP_COMMANDS", "HOLDFAST_WEBHOOK_URLS",
+)  # fmt: skip
 _COMMAND_LINES: Final = ("manage.py", "django-admin", "django")
 _SERVING_COMMANDS: Final[Mapping[str, Role]] = {"runserver": "web", "drain_worker": "worker"}
 _HOST: Final = re.compile(r"\.?[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*\.?\Z|\[[0-9A-Fa-f:.]+\]\Z|\*\Z")
@@ -76,6 +81,9 @@ class Environment:
     grace_seconds: float
     drains_per_worker: int
     startup_recovery: bool
+    tools: tuple[str, ...]
+    webhook_urls: tuple[str, ...]
+    mcp_commands: Mapping[str, tuple[str, ...]]
 
 
 def read(environ: Mapping[str, str], *, root: Path) -> Environment:
@@ -112,6 +120,9 @@ def read(environ: Mapping[str, str], *, root: Path) -> Environment:
         grace_seconds=reader.required("HOLDFAST_GRACE_SECONDS", "20", _seconds(0.5, 3600)),
         drains_per_worker=reader.required("HOLDFAST_DRAINS_PER_WORKER", "500", _whole(1, 100_000)),
         startup_recovery=reader.required("HOLDFAST_STARTUP_RECOVERY", "1", _flag),
+        tools=reader.required("HOLDFAST_TOOLS", "", _dotted_names),
+        webhook_urls=reader.required("HOLDFAST_WEBHOOK_URLS", "", _webhook_urls),
+        mcp_commands=reader.required("HOLDFAST_MCP_COMMANDS", "", _commands),
     )
     _check_lease(parsed, environ)
     return parsed
@@ -252,6 +263,71 @@ def _base_url(text: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
         _refuse(allowed)
     return text.rstrip("/")
+
+
+def _dotted_names(text: str) -> tuple[str, ...]:
+    names = _items(text)
+    if not all(re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*", name) for name in names):
+        _refuse("dotted names of modules or tools separated by commas, such as shop.tools,shop.mail.send")
+    return names
+
+
+def _webhook_urls(text: str) -> tuple[str, ...]:
+    allowed = (
+        "http or https URLs separated by commas, without user, query or fragment; "
+        "one that ends with / allows every URL below it"
+    )
+    urls = _items(text)
+    for url in urls:
+        parts = _split(url, allowed)
+        if parts.scheme not in ("http", "https") or not parts.hostname or not parts.path:
+            _refuse(allowed)
+        if parts.username is not None or parts.query or parts.fragment or "/." in parts.path:
+            _refuse(allowed)
+    return urls
+
+
+_COMMANDS: Final = (
+    'NAME=command line, several separated by commas, or JSON such as {"files": ["mcp-files", "/srv/files"]}'
+)
+
+
+def _commands(text: str) -> dict[str, tuple[str, ...]]:
+    """JSON is for what a comma or a shell's quotes cannot say."""
+    given = _json_commands(text) if text.lstrip().startswith("{") else _listed_commands(text)
+    commands: dict[str, tuple[str, ...]] = {}
+    for name, words in given:
+        if not re.fullmatch(r"[A-Za-z0-9_-]{1,40}", name) or name in commands or not words:
+            _refuse(_COMMANDS)
+        commands[name] = words
+    return commands
+
+
+def _json_commands(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    try:
+        given = json.loads(text, object_pairs_hook=list)
+    except ValueError:
+        _refuse(_COMMANDS)
+    for name, line in given:
+        if isinstance(line, str):
+            yield name, _words(line)
+        elif isinstance(line, list) and all(isinstance(word, str) for word in line):
+            yield name, tuple(line)
+        else:
+            _refuse(_COMMANDS)
+
+
+def _listed_commands(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for item in _items(text):
+        name, _, line = item.partition("=")
+        yield name.strip(), _words(line)
+
+
+def _words(line: str) -> tuple[str, ...]:
+    try:
+        return tuple(shlex.split(line))
+    except ValueError:
+        _refuse(_COMMANDS)
 
 
 def _redis_url(text: str) -> str:

@@ -33,3 +33,7 @@ def new_attempt_id() -> ids.AttemptId:
 
 def new_worker_id() -> ids.WorkerId:
     return ids.WorkerId(_new("wrk"))
+
+
+def new_overflow_id() -> str:
+    return _new("ovf")

@@ -36,6 +36,17 @@ class Output:
     """The tool ran to its end and says that it failed: known, and told to the model as an error."""
 
 
+INTERRUPTED: Final = "Tool execution interrupted"
+"""How a call ends that was entered, or was to be, and has no result of its own."""
+
+
+class OutcomeUnknown(Exception):
+    """The tool was entered and cannot tell whether it had its effect; the text says why, for the log.
+
+    Raised when what it asked may have reached the other side and no answer came back.
+    """
+
+
 class BadArguments(Exception):
     """The arguments do not fit the tool's schema. Nothing was entered; the text is for the model."""
 
@@ -57,8 +68,8 @@ class Tool:
     """A tool as it is registered.
 
     ``enter`` runs the function: it may have its effect from the moment it is awaited. It raises nothing
-    but CancelledError: what the function raises becomes an Output with ``is_error``. Cancelling it ends an
-    async function; a sync one goes on in its thread and its result is dropped.
+    but CancelledError and OutcomeUnknown: what else the function raises becomes an Output with ``is_error``.
+    Cancelling it ends an async function; a sync one goes on in its thread and its result is dropped.
     """
 
     name: str

@@ -1,0 +1,1 @@
+"""The tools that come with the product and need no key."""
