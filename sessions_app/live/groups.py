@@ -1,5 +1,6 @@
 """Names of groups on the channel layer. Keyed by the site's secret, so that no id leads to a name."""
 
+import asyncio
 import functools
 from typing import Any
 
@@ -21,6 +22,14 @@ def of_worker(worker_id: str) -> str:
 
 def _digest(kind: str, identity: str) -> str:
     return salted_hmac(f"sessions_app.live.{kind}", identity, algorithm="sha256").hexdigest()
+
+
+async def end_channel(channel: str) -> None:
+    """Let a channel go. Channels knows no such call: a layer ends a channel when receiving on it is cancelled."""
+    receiving = asyncio.ensure_future(layer().receive(channel))
+    await asyncio.sleep(0)
+    receiving.cancel()
+    await asyncio.wait({receiving})
 
 
 def layer() -> Any:

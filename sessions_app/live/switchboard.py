@@ -6,6 +6,7 @@ idle ones every other time, in a few statements however many readers there are.
 
 import asyncio
 import logging
+from collections.abc import Set
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
 
@@ -250,7 +251,7 @@ class Switchboard:
             lengths=self._lengths(wanted, at, all_silent=is_tick),
         )
 
-    def _lengths(self, session_ids: set[str], at: float, *, all_silent: bool) -> dict[str, int]:
+    def _lengths(self, session_ids: Set[str], at: float, *, all_silent: bool) -> dict[str, int]:
         """The texts that readers of these sessions wait for; of two readers the shorter counts."""
         lengths: dict[str, int] = {}
         for session_id in session_ids:

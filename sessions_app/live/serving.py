@@ -1,0 +1,83 @@
+"""What the web process needs around its ASGI application for the live stream.
+
+    application = serving.Serving(ProtocolTypeRouter({...}))
+
+The first request of any kind makes this loop the hub of the embedded layer, so that workers find it before
+anybody reads. And sending waits for the client: daphne by itself takes whatever it is given into memory.
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any, Final
+
+from sessions_app.live import groups, publish
+
+logger = logging.getLogger(__name__)
+
+STALL_SECONDS: Final = 30.0
+LOOK_SECONDS: Final = 0.02
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+Application = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Serving:
+    """Wraps the outermost ASGI application of the web process."""
+
+    def __init__(self, application: Application) -> None:
+        self._application = application
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop = loop
+            await _start(loop)
+        await self._application(scope, receive, _waiting_for_client(send))
+
+
+async def _start(loop: asyncio.AbstractEventLoop) -> None:
+    publish.use_loop(loop)
+    serve = getattr(groups.layer(), "serve", None)
+    if callable(serve):
+        await serve()
+
+
+def _waiting_for_client(send: Send) -> Send:
+    """A ``send`` that returns once the client has taken most of what it was sent."""
+    transport = _daphne_transport(send)
+    if transport is None:
+        return send
+
+    async def send_and_wait(message: MutableMapping[str, Any]) -> None:
+        await send(message)
+        if transport.producerPaused:
+            await _drained(transport)
+
+    return send_and_wait
+
+
+def _daphne_transport(send: Any) -> Any:
+    """The Twisted transport behind daphne's ``send``; None under another server, which waits by itself.
+
+    daphne gives each application ``partial(handle_reply, protocol)``. Twisted pauses the producer of a
+    transport whose buffer is full, and says so in ``producerPaused``.
+    """
+    arguments = getattr(send, "args", ())
+    transport = getattr(arguments[0], "transport", None) if arguments else None
+    return transport if hasattr(transport, "producerPaused") else None
+
+
+async def _drained(transport: Any) -> None:
+    """Wait for the client; one that takes nothing for long is cut off."""
+    loop = asyncio.get_running_loop()
+    deadline = loop.time() + STALL_SECONDS
+    while transport.producerPaused and transport.connected:
+        if loop.time() > deadline:
+            logger.info("live.client.stalled")
+            transport.abortConnection()
+            return
+        await asyncio.sleep(LOOK_SECONDS)
