@@ -116,5 +116,5 @@ def _messages(session: Session, *, before: int | None) -> tuple[list[Shape], int
     shown = found[:MESSAGES]
     shapes = sessions.message_shapes(reversed(shown))
     for shape in shapes:
-        shape["note"] = words.note(shape) if shape["type"] == "assistant" else ""
+        shape["note"] = words.note(shape)
     return shapes, shown[-1].seq if len(found) > MESSAGES else None

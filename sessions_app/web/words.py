@@ -109,6 +109,8 @@ def _ended_pill(message: Shape | None) -> str:
 
 def note(message: Shape) -> str:
     """Why an answer ended as it did; empty for one that is simply complete or still runs."""
+    if message["type"] != "assistant":
+        return ""
     state = message["state"]
     if state == "completed":
         return OUTCOMES.get(f"finish:{message['finish']}", "") or _nothing(message)

@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from typing import Literal
 
 import pytest
 from django.contrib.auth.models import User
@@ -10,6 +11,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from schema.attempts import ErrorClass, Reason
 from sessions_app import identity
 from sessions_app.models import Session, SessionMessage
 from sessions_app.web import snapshot
@@ -93,10 +95,10 @@ def test_reasoning_is_folded_and_readable(browser: Client, conversation: Convers
 def test_an_answer_that_did_not_complete_says_why(
     browser: Client,
     conversation: Conversation,
-    outcome: str,
-    reason: str,
+    outcome: Literal["failed", "interrupted", "unknown"],
+    reason: Reason,
     detail: str,
-    error_class: str | None,
+    error_class: ErrorClass | None,
     words: str,
 ) -> None:
     message = conversation.begin_answer()
@@ -105,7 +107,7 @@ def test_an_answer_that_did_not_complete_says_why(
         outcome=outcome,
         reason=reason,
         detail=detail,
-        error_class=error_class,  # type: ignore[arg-type]
+        error_class=error_class,
     )
 
     page = parsed(browser.get(f"/s/{conversation.session_id}"))

@@ -116,14 +116,10 @@ def test_of_many_browsers_with_one_link_one_wins(round_: int) -> None:
     link = _link()
     statuses: list[int] = []
 
-    _at_once(
-        [
-            lambda name=f"ann{number}": statuses.append(
-                Client().post(link, ACCOUNT | {"username": name}).status_code
-            )
-            for number in range(6)
-        ]
-    )
+    def open_link(name: str) -> Callable[[], None]:
+        return lambda: statuses.append(Client().post(link, ACCOUNT | {"username": name}).status_code)
+
+    _at_once([open_link(f"ann{number}") for number in range(6)])
 
     assert sorted(statuses) == [302] + 5 * [410]
     assert User.objects.count() == 1

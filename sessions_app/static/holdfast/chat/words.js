@@ -40,6 +40,7 @@ function endedPill(message) {
 
 /** Why an answer ended as it did; empty for one that is simply complete or still runs. */
 export function note(state, message, words) {
+  if (message.type !== "assistant") return "";
   if (message.state === "completed") {
     return words.outcomes[`finish:${message.finish}`] ?? (hasText(state, message) ? "" : words.outcomes.completed);
   }

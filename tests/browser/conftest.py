@@ -1,0 +1,50 @@
+"""A real Chromium and real processes."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, sync_playwright
+
+from tests.browser import people
+from tests.browser.people import Person
+from tests.support import servers
+from tests.support.processes import Instance
+from tests.support.requirements import need
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Browser]:
+    need("chromium")
+    with sync_playwright() as playwright:
+        # As root Chromium has no sandbox; tests load nothing but this project's own pages.
+        browser = playwright.chromium.launch(
+            executable_path=servers.chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="module")
+def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
+    """One running installation for the tests of a module."""
+    need("chromium")
+    directory: Path = tmp_path_factory.mktemp("installation")
+    with Instance.prepare(directory) as running:
+        running.start()
+        yield running
+
+
+@pytest.fixture(scope="module")
+def administrator(instance: Instance, chromium: Browser) -> Iterator[Person]:
+    person = people.arrive(instance, chromium)
+    yield person
+    person.page.context.close()
+
+
+@pytest.fixture
+def person(administrator: Person, instance: Instance, chromium: Browser) -> Iterator[Person]:
+    """The administrator in a browser of this test's own."""
+    someone = people.sign_in(instance, chromium)
+    yield someone
+    someone.page.context.close()
