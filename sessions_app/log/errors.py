@@ -42,3 +42,15 @@ class ProjectionConflict(LogError):
             "the row is missing or already past that state. The transaction was rolled back.",
             session_id=session_id,
         )
+
+
+class LogIncomplete(LogError):
+    """Events are missing from a log, so that nothing can be rebuilt from it."""
+
+    def __init__(self, *, session_id: str, seq: int) -> None:
+        self.seq = seq
+        super().__init__(
+            f"Event {seq} of session {session_id!r} is missing. Rows of the log were deleted or lost; "
+            "restore them from a backup.",
+            session_id=session_id,
+        )

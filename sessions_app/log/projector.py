@@ -13,6 +13,7 @@ from schema.attempts import Decision, Usage
 from schema.events import EventData
 from sessions_app.log.errors import ProjectionConflict
 from sessions_app.models import MessagePart, PartCheckpoint, ProviderAttempt, Session, SessionInput, SessionMessage
+from sessions_app.models.fields import NAME_LENGTH
 
 
 class Target(Protocol):
@@ -190,6 +191,17 @@ def _open_message(target: Target, message: str) -> Any:
     )
 
 
+def _require_newest_open(target: Target, event: Any) -> None:
+    """Nothing new begins in a message that ended, nor in one that a newer step has superseded."""
+    newest = (
+        SessionMessage.objects.filter(session_id=target.session.pk, type="assistant")
+        .order_by("-seq")
+        .values_list("pk", "completed_at")
+        .first()
+    )
+    _one(int(newest == (event.message, None)), target, event, event.message)
+
+
 @_projects(events.StepEnded)
 def _step_ended(target: Target, event: events.StepEnded, seq: int, at: datetime) -> None:
     changed = _open_message(target, event.message).update(
@@ -220,6 +232,7 @@ def _json(usage: Usage | None) -> Any:
 def _open_part(
     target: Target, event: events.TextStarted | events.ReasoningStarted, kind: str, at: datetime
 ) -> None:
+    _require_newest_open(target, event)
     MessagePart.objects.create(
         id=event.part,
         message_id=event.message,
@@ -270,6 +283,7 @@ def _reasoning_ended(target: Target, event: events.ReasoningEnded, seq: int, at:
 
 @_projects(events.ToolInputStarted)
 def _tool_input_started(target: Target, event: events.ToolInputStarted, seq: int, at: datetime) -> None:
+    _require_newest_open(target, event)
     MessagePart.objects.create(
         id=event.part,
         message_id=event.message,
@@ -278,19 +292,27 @@ def _tool_input_started(target: Target, event: events.ToolInputStarted, seq: int
         kind="tool",
         state="pending",
         started_at=at,
-        call_id=event.call_id,
-        name=event.name,
+        call_id=event.call_id[:NAME_LENGTH],
+        name=event.name[:NAME_LENGTH],
         hosted=event.hosted,
     )
 
 
-def _move_call(target: Target, event: Any, before: tuple[str, ...], **columns: Any) -> None:
+def _move_call(
+    target: Target,
+    event: Any,
+    before: tuple[str, ...],
+    *,
+    approvals: tuple[str, ...] = ("", "waiting", "approved", "denied"),
+    **columns: Any,
+) -> None:
     changed = MessagePart.objects.filter(
         pk=event.part,
         message_id=event.message,
         session_id=target.session.pk,
         kind="tool",
         state__in=before,
+        approval__in=approvals,
     ).update(**columns)
     _one(changed, target, event, event.part)
 
@@ -323,6 +345,7 @@ def _approval_decided(target: Target, event: events.ToolApprovalDecided, seq: in
         target,
         event,
         ("pending",),
+        approvals=("waiting",),
         approval="approved" if event.action == "approve" else "denied",
         decision=_decision(event.action, by=event.by, policy=False, reason=event.reason, at=at),
         decided_at=at,
@@ -335,6 +358,7 @@ def _tool_called(target: Target, event: events.ToolCalled, seq: int, at: datetim
         target,
         event,
         ("pending",),
+        approvals=("", "approved"),
         state="running",
         input=event.input,
         input_digest=event.input_digest,
@@ -361,21 +385,21 @@ def _tool_succeeded(target: Target, event: events.ToolSucceeded, seq: int, at: d
 
 @_projects(events.ToolFailed)
 def _tool_failed(target: Target, event: events.ToolFailed, seq: int, at: datetime) -> None:
-    _move_call(
-        target,
-        event,
-        ("pending", "running"),
-        state="error",
-        ended_at=at,
-        error=event.error,
-        unknown_at=at if event.unknown else None,
-    )
+    columns: dict[str, Any] = {"state": "error", "ended_at": at, "error": event.error}
+    if event.unknown:
+        # What was decided so far was whether to enter it; what became of it is a new question.
+        columns.update(unknown_at=at, decision=None, decided_at=None)
+    _move_call(target, event, ("pending", "running"), **columns)
 
 
 @_projects(events.ToolDecided)
 def _tool_decided(target: Target, event: events.ToolDecided, seq: int, at: datetime) -> None:
     changed = MessagePart.objects.filter(
-        pk=event.part, session_id=target.session.pk, unknown_at__isnull=False, decided_at=None
+        pk=event.part,
+        message_id=event.message,
+        session_id=target.session.pk,
+        unknown_at__isnull=False,
+        decided_at=None,
     ).update(
         decision=_decision(
             event.action, by=event.by, policy=event.policy, reason=event.reason, at=at, result=event.result
@@ -407,6 +431,8 @@ def _retry_scheduled(target: Target, event: events.RetryScheduled, seq: int, at:
 
 @_projects(events.AttemptPrepared)
 def _prepared(target: Target, event: events.AttemptPrepared, seq: int, at: datetime) -> None:
+    if event.purpose == "step":
+        _require_newest_open(target, event)
     ProviderAttempt.objects.create(
         id=event.attempt,
         session_id=target.session.pk,
@@ -447,7 +473,7 @@ def _response_started(
         ("dispatched",),
         headers_at=at,
         status=event.status,
-        provider_request_id=event.provider_request_id or "",
+        provider_request_id=(event.provider_request_id or "")[:NAME_LENGTH],
     )
 
 
@@ -455,7 +481,7 @@ def _response_started(
 def _first_output(target: Target, event: events.AttemptFirstOutput, seq: int, at: datetime) -> None:
     columns: dict[str, Any] = {"state": "streaming", "first_output_at": at}
     if event.provider_response_id is not None:
-        columns["provider_response_id"] = event.provider_response_id
+        columns["provider_response_id"] = event.provider_response_id[:NAME_LENGTH]
     _move(target, event, ("dispatched",), **columns)
 
 
@@ -483,7 +509,7 @@ def _ending(
     if event.error is not None:
         columns["error"] = event.error.to_json()
     if event.provider_response_id is not None:
-        columns["provider_response_id"] = event.provider_response_id
+        columns["provider_response_id"] = event.provider_response_id[:NAME_LENGTH]
     if event.usage is not None:
         target.set(
             input_tokens=target.session.input_tokens + (event.usage.input_tokens or 0),

@@ -7,7 +7,7 @@ from typing import Any, Final
 from django.db import models, transaction
 
 from sessions_app.log import projector
-from sessions_app.log.errors import SessionGone
+from sessions_app.log.errors import LogIncomplete, SessionGone
 from sessions_app.log.read import MAX_PAGE, events_after
 from sessions_app.models import (
     MessagePart,
@@ -75,7 +75,8 @@ def rebuild(session_id: str, *, check: bool) -> list[str]:
     changed; otherwise the replayed rows stay. No hook is called, nothing is woken or dispatched. A crash
     leaves everything as it was.
 
-    Raises SessionGone, schema.codec.UndecodableEvent or ProjectionConflict; then nothing was changed.
+    Raises SessionGone, LogIncomplete, schema.codec.UndecodableEvent or ProjectionConflict; then nothing
+    was changed.
     """
     differences: list[str] = []
     try:
@@ -118,8 +119,12 @@ def _project_all(session: Session) -> None:
     after = 0
     while page := events_after(session.pk, after=after, limit=MAX_PAGE):
         for event in page:
+            if event.seq != after + 1:
+                raise LogIncomplete(session_id=session.pk, seq=after + 1)
             projector.project(target, event.decode(), seq=event.seq, at=event.time)
-        after = page[-1].seq
+            after = event.seq
+    if after != session.head_seq:
+        raise LogIncomplete(session_id=session.pk, seq=after + 1)
     session.save(update_fields=_projected_columns(Session))
 
 

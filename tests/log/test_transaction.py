@@ -99,7 +99,7 @@ def test_a_body_that_fails_leaves_nothing_of_what_it_did(told: Told) -> None:
     told.clear()
     before = world.everything_of(session_id)
 
-    with pytest.raises(Broken), session_transaction(session_id, now=world.NOW) as tx:  # noqa: PT012 - all of it
+    with pytest.raises(Broken), session_transaction(session_id, now=world.NOW) as tx:
         tx.append(SessionUpdated(title="never"))
         tx.set(step_count=9)
         tx.flush()
@@ -114,7 +114,7 @@ def test_an_event_that_does_not_fit_its_row_takes_the_whole_transaction_back(tol
     told.clear()
     before = world.everything_of(session_id)
 
-    with (  # noqa: PT012 - all of it
+    with (
         pytest.raises(ProjectionConflict) as refused,
         session_transaction(session_id, now=world.NOW) as tx,
     ):
@@ -340,7 +340,7 @@ def test_a_session_whose_first_events_fail_was_never_there() -> None:
         id=identity.new_session_id(), user_id=world.user(), created_at=world.NOW, active_at=world.NOW
     )
 
-    with pytest.raises(Broken), begin_log(row, now=world.NOW) as tx:  # noqa: PT012 - all of it
+    with pytest.raises(Broken), begin_log(row, now=world.NOW) as tx:
         tx.append(SessionCreated(title="", agent="default", model="demo:scripted"))
         raise Broken
 
