@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from django.contrib.auth.models import AbstractBaseUser
+from django.contrib.auth.models import User
 from rest_framework import exceptions
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.request import Request
@@ -15,7 +15,7 @@ _SCHEME: Final = "token"
 class TokenAuthentication(BaseAuthentication):
     """``Authorization: Token ...``. A token that does not fit is refused, whatever else was sent."""
 
-    def authenticate(self, request: Request) -> tuple[AbstractBaseUser, None] | None:
+    def authenticate(self, request: Request) -> tuple[User, None] | None:
         scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
         if scheme.lower() != _SCHEME:
             return None

@@ -12,9 +12,8 @@ from rest_framework.views import APIView
 
 from schema.ids import is_client_session_id
 from schema.problems import SessionNotFound
-from sessions_app import sessions
 from sessions_app.api import answers, authentication, problems, threads
-from sessions_app.models import Session
+from sessions_app.sessions.belongs import belongs
 
 logger = logging.getLogger(__name__)
 
@@ -97,14 +96,11 @@ class Endpoint(APIView):
 class SessionEndpoint(Endpoint):
     """An address inside one session of the user."""
 
-    session: Session
-
     def find_resource(self, names: Mapping[str, str]) -> None:
-        self.session = find_session(names["session_id"], user_id=self.user_id)
+        require_session(names["session_id"], user_id=self.user_id)
 
 
-def find_session(session_id: str, *, user_id: int) -> Session:
-    """The user's session. Raises SessionNotFound, also for what cannot be an id at all."""
-    if not is_client_session_id(session_id):
+def require_session(session_id: str, *, user_id: int) -> None:
+    """Raises SessionNotFound for all but the user's own, also for what cannot be an id at all."""
+    if not is_client_session_id(session_id) or not belongs(session_id, user_id=user_id):
         raise SessionNotFound(session_id)
-    return sessions.get(user_id=user_id, session_id=session_id)

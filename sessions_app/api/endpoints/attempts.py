@@ -11,7 +11,7 @@ from schema.ids import MAX_LENGTH
 from schema.problems import AttemptNotFound
 from sessions_app import sessions
 from sessions_app.api import answers, bodies, paging
-from sessions_app.api.endpoint import Endpoint, find_session
+from sessions_app.api.endpoint import Endpoint, require_session
 from sessions_app.models import ProviderAttempt
 from sessions_app.sessions import shapes, undecided
 
@@ -23,7 +23,7 @@ class Attempts(Endpoint):
     def get(self, request: Request) -> HttpResponse:
         query = bodies.read_query(request, bodies.AttemptsQuery)
         if query.session is not None:
-            find_session(query.session, user_id=self.user_id)
+            require_session(query.session, user_id=self.user_id)
         rows = sessions.attempts_of(user_id=self.user_id, session_id=query.session)
         if query.state is not None:
             rows = rows.filter(state=query.state)

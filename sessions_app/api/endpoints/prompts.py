@@ -19,7 +19,8 @@ ADMISSION_ORDER: Final = paging.Order(name="prompts", columns=("admitted_seq",),
 class Prompts(SessionEndpoint):
     def get(self, request: Request, session_id: str) -> HttpResponse:
         query = bodies.read_query(request, bodies.PromptsQuery)
-        rows = sessions.prompts_of(self.session, state=query.state)
+        session = sessions.get(user_id=self.user_id, session_id=session_id)
+        rows = sessions.prompts_of(session, state=query.state)
         page = paging.cut(rows, order=ADMISSION_ORDER, query=query)
         return answers.json(page.shape([sessions.prompt_shape(row) for row in page.rows]))
 
@@ -41,7 +42,8 @@ class OnePrompt(SessionEndpoint):
     def find_resource(self, names: Mapping[str, str]) -> None:
         super().find_resource(names)
         message_id = names["message_id"]
-        rows = sessions.prompts_of(self.session, state="all")
+        session = sessions.get(user_id=self.user_id, session_id=names["session_id"])
+        rows = sessions.prompts_of(session, state="all")
         if not CLIENT_ID.match(message_id) or not rows.filter(pk=message_id).exists():
             raise PromptNotFound(message_id)
 

@@ -12,13 +12,15 @@ class Messages(SessionEndpoint):
     def get(self, request: Request, session_id: str) -> HttpResponse:
         query = bodies.read_query(request, bodies.MessagesQuery)
         order = paging.Order(name="messages", columns=("seq",), direction=query.order)
-        page = paging.cut(sessions.messages_of(self.session), order=order, query=query)
+        session = sessions.get(user_id=self.user_id, session_id=session_id)
+        page = paging.cut(sessions.messages_of(session), order=order, query=query)
         return answers.json(page.shape(sessions.message_shapes(page.rows)))
 
 
 class Events(SessionEndpoint):
     def get(self, request: Request, session_id: str) -> HttpResponse:
         query = bodies.read_query(request, bodies.EventsQuery)
+        session = sessions.get(user_id=self.user_id, session_id=session_id)
         events = log.events_after(session_id, after=query.after, limit=query.limit)
         newest = events[-1].seq if events else query.after
         return answers.json(
@@ -26,6 +28,6 @@ class Events(SessionEndpoint):
                 "results": [sessions.event_shape(event) for event in events],
                 "next_after": newest,
                 # The session was read before its events: what came in between is already given.
-                "head_seq": max(self.session.head_seq, newest if events else 0),
+                "head_seq": max(session.head_seq, newest if events else 0),
             }
         )

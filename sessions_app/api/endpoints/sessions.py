@@ -43,7 +43,7 @@ class Sessions(Endpoint):
 class OneSession(SessionEndpoint):
     def get(self, request: Request, session_id: str) -> HttpResponse:
         bodies.read_query(request, bodies.NoQuery)
-        return _answer(self.session)
+        return _answer(sessions.get(user_id=self.user_id, session_id=session_id))
 
     def patch(self, request: Request, session_id: str) -> HttpResponse:
         body = bodies.read(request, bodies.SessionChange)

@@ -1,0 +1,69 @@
+"""The API's own way from ASGI to a response: through the same middleware and views, by fewer threads.
+
+Django's handler starts two threads for every request, to tell of its beginning and its end, so that the
+connections of the request's thread are closed. The API's database work has threads of its own, which see
+to their connections themselves (``threads``): nobody needs to be told.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.core.exceptions import RequestAborted
+from django.core.handlers.asgi import ASGIHandler
+from django.db import close_old_connections
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
+from django.urls import set_script_prefix
+
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+
+class ApiHandler(ASGIHandler):
+    """Made once, after Django is set up, and mounted for the addresses of the API."""
+
+    async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
+        try:
+            body = await self.read_body(receive)
+        except RequestAborted:
+            return
+        with body:
+            set_script_prefix(scope.get("root_path") or "/")
+            request, refusal = self.create_request(scope, body)
+            # A middleware may still ask for a thread; it lives only as long as this context.
+            async with ThreadSensitiveContext():
+                await self._serve(request, refusal, receive, send)
+
+    async def _serve(
+        self, request: HttpRequest | None, refusal: HttpResponseBase | None, receive: Receive, send: Send
+    ) -> None:
+        """Answer, unless the client leaves first: then what is being done for it is cancelled."""
+        answering = asyncio.ensure_future(self._answer(request, refusal, send))
+        leaving = asyncio.ensure_future(receive())
+        try:
+            await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+            if not answering.done():
+                answering.cancel()
+        try:
+            await answering
+        except asyncio.CancelledError:
+            pass
+
+    async def _answer(
+        self, request: HttpRequest | None, refusal: HttpResponseBase | None, send: Send
+    ) -> None:
+        response = refusal if request is None else await self.run_get_response(request)
+        assert response is not None
+        if _used_a_thread(request):
+            await sync_to_async(close_old_connections)()
+        await self.send_response(response, send)
+
+
+def _used_a_thread(request: HttpRequest | None) -> bool:
+    """Whether the session middleware saved something, on a connection that nobody else closes."""
+    session = getattr(request, "session", None)
+    return session is not None and session.modified
