@@ -1,7 +1,9 @@
 """Asks a provider, or plays an answer to a reader, and keeps what came of it."""
 
-from collections.abc import Iterable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from schema.attempts import AttemptError, Usage
 from schema.ids import AttemptId
@@ -173,3 +175,10 @@ async def play(reader: wire.Reader, *pieces: bytes, end: transport.Broken | None
         came.error = classify.unusable(reason=unusable.reason, detail=str(unusable))
     came.usage = reader.usage
     return came
+
+
+async def eventually(condition: Callable[[], Any], *, within: float = 5.0) -> None:
+    """Wait until the condition holds; raises TimeoutError."""
+    async with asyncio.timeout(within):
+        while not condition():  # noqa: ASYNC110 (the condition is not ours to signal)
+            await asyncio.sleep(0.005)

@@ -195,8 +195,6 @@ NAMES = st.sampled_from(
         "name",
         "arguments",
         "id",
-    ]
-    + [
         "type",
         "message",
         "usage",
@@ -224,8 +222,15 @@ VALUES = st.sampled_from(
         "tool_use",
         "content_block_start",
         "content_block_delta",
+        "message_delta",
+        "message_start",
+        "text_delta",
+        "<think>",
+        "�",
+        "{",
+        [],
+        {},
     ]
-    + ["message_delta", "message_start", "text_delta", "<think>", "\ud83c", "{", [], {}]
 )
 JSON = st.recursive(
     VALUES,

@@ -19,14 +19,12 @@ from sessions_app.providers.classify import Break, Phase
 NOW = datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def answered(status: int, body: Any = None, *, is_own_server: bool = True, **headers: str) -> AttemptError:
+def answered(
+    status: int, body: Any = None, *, is_own_server: bool = True, headers: dict[str, str] | None = None
+) -> AttemptError:
     data = body.encode() if isinstance(body, str) else b"" if body is None else json.dumps(body).encode()
     return classify.answered(
-        status=status,
-        headers={name.replace("_", "-"): value for name, value in headers.items()},
-        body=data,
-        is_own_server=is_own_server,
-        now=NOW,
+        status=status, headers=headers or {}, body=data, is_own_server=is_own_server, now=NOW
     )
 
 
@@ -154,26 +152,26 @@ def test_what_a_gateway_calls_overload_may_have_begun_behind_it() -> None:
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
-        ({"retry_after": "7"}, 7.0),
-        ({"retry_after": "0.5"}, 0.5),
-        ({"retry_after_ms": "1500", "retry_after": "9"}, 1.5),
-        ({"retry_after": format_datetime(NOW + timedelta(seconds=90), usegmt=True)}, 90.0),
-        ({"retry_after": format_datetime(NOW - timedelta(seconds=90), usegmt=True)}, 0.0),
-        ({"retry_after": "-3"}, 0.0),
-        ({"retry_after": "999999999"}, 3600.0),
-        ({"retry_after": "1e400"}, None),
-        ({"retry_after": "nan"}, None),
-        ({"retry_after": "soon"}, None),
+        ({"retry-after": "7"}, 7.0),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
+        ({"retry-after": format_datetime(NOW + timedelta(seconds=90), usegmt=True)}, 90.0),
+        ({"retry-after": format_datetime(NOW - timedelta(seconds=90), usegmt=True)}, 0.0),
+        ({"retry-after": "-3"}, 0.0),
+        ({"retry-after": "999999999"}, 3600.0),
+        ({"retry-after": "1e400"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
         ({}, None),
     ],
 )
 def test_the_stated_delay_is_read_and_bounded(headers: dict[str, str], seconds: float | None) -> None:
-    assert answered(429, openai(), **headers).retry_after == seconds
+    assert answered(429, openai(), headers=headers).retry_after == seconds
 
 
 def test_a_permanent_rejection_states_no_delay() -> None:
-    assert answered(429, QUOTA, retry_after="5").retry_after is None
-    assert answered(400, openai(), retry_after="5").retry_after is None
+    assert answered(429, QUOTA, headers={"retry-after": "5"}).retry_after is None
+    assert answered(400, openai(), headers={"retry-after": "5"}).retry_after is None
 
 
 @pytest.mark.parametrize(

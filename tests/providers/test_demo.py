@@ -139,22 +139,12 @@ async def test_reasoning_is_not_repeated_once_the_answer_began() -> None:
 
 
 async def test_hang_sends_one_word_and_then_nothing_until_it_is_cancelled() -> None:
-    came: list[port.Item] = []
+    async with aclosing(ScriptedDemo().stream(request("[[words 5]] [[hang]]"), Facts())) as items:
+        assert isinstance(await anext(items), port.ResponseIdentified)
+        assert await anext(items) == port.TextDelta("text", "1")
 
-    async def collect() -> None:
-        async for item in ScriptedDemo().stream(request("[[words 5]] [[hang]]"), Facts()):
-            came.append(item)
-
-    task = asyncio.create_task(collect())
-    while not any(isinstance(item, port.TextDelta) for item in came):
-        await asyncio.sleep(0)
-    done, _ = await asyncio.wait([task], timeout=0.05)
-
-    assert not done
-    assert [item for item in came if isinstance(item, port.TextDelta)] == [port.TextDelta("text", "1")]
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(items), 0.05)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
 """Model names lead to providers, or to an error that says what to do."""
 
 import pytest
-from pytest_django.fixtures import SettingsWrapper
+from pytest_django import Settings
 
 from sessions_app.providers import registry
 from sessions_app.providers.demo.provider import ScriptedDemo
@@ -10,7 +10,7 @@ from tests.providers.asking import ask, request
 
 
 @pytest.fixture(autouse=True)
-def bare(settings: SettingsWrapper) -> None:
+def bare(settings: Settings) -> None:
     for name in ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"):
         setattr(settings, name, None)
 
@@ -22,7 +22,7 @@ def test_the_demo_needs_nothing() -> None:
     assert model == "scripted"
 
 
-def test_a_model_name_may_hold_colons_and_slashes(settings: SettingsWrapper) -> None:
+def test_a_model_name_may_hold_colons_and_slashes(settings: Settings) -> None:
     settings.OPENAI_BASE_URL = "http://127.0.0.1:1/v1"
 
     provider, model = registry.resolve("openai:meta/llama-3:70b")
@@ -56,13 +56,13 @@ def test_a_vendor_without_a_key_says_which_variable_to_set(model: str, variable:
         registry.resolve(model)
 
 
-def test_settings_are_read_when_a_provider_is_asked_for(settings: SettingsWrapper) -> None:
+def test_settings_are_read_when_a_provider_is_asked_for(settings: Settings) -> None:
     settings.ANTHROPIC_API_KEY = "key"
 
     assert registry.resolve("anthropic:m")[0].name == "anthropic"
 
 
-def test_the_list_of_models_tells_which_can_be_asked(settings: SettingsWrapper) -> None:
+def test_the_list_of_models_tells_which_can_be_asked(settings: Settings) -> None:
     settings.OPENAI_API_KEY = "key"
 
     configured = {model.name.partition(":")[0]: model.configured for model in registry.available()}
@@ -71,7 +71,7 @@ def test_the_list_of_models_tells_which_can_be_asked(settings: SettingsWrapper) 
     assert registry.available()[0].name == "demo:scripted"
 
 
-async def test_a_key_that_no_header_can_carry_sends_nothing(settings: SettingsWrapper) -> None:
+async def test_a_key_that_no_header_can_carry_sends_nothing(settings: Settings) -> None:
     settings.OPENAI_API_KEY = "sk-\nsecret-value"
     provider, model = registry.resolve("openai:m")
 
@@ -82,7 +82,7 @@ async def test_a_key_that_no_header_can_carry_sends_nothing(settings: SettingsWr
     assert "secret" not in came.error.message
 
 
-def test_the_key_is_in_no_representation(settings: SettingsWrapper) -> None:
+def test_the_key_is_in_no_representation(settings: Settings) -> None:
     settings.OPENAI_API_KEY = "sk-value-not-to-show"
     provider, _ = registry.resolve("openai:m")
 

@@ -17,7 +17,7 @@ from schema.attempts import Usage
 from sessions_app.providers import anthropic, openai_chat, port, transport
 from sessions_app.providers.catalog import Access
 from sessions_app.providers.remote import RemoteProvider
-from tests.providers.asking import ATTEMPT, Facts, Result, ask, request
+from tests.providers.asking import ATTEMPT, Facts, Result, ask, eventually, request
 from tests.support.stub_provider import (
     Script,
     StubProvider,
@@ -414,7 +414,7 @@ async def test_closing_the_stream_closes_the_connection(stub: StubProvider) -> N
 async def test_cancelling_the_task_closes_the_connection(stub: StubProvider, script: Script) -> None:
     stub.script(script)
     attempt = asyncio.create_task(ask(chat(stub.url)))
-    await until(lambda: bool(stub.journal) and stub.journal[0].is_whole)
+    await eventually(lambda: bool(stub.journal) and stub.journal[0].is_whole)
 
     attempt.cancel()
 
@@ -457,12 +457,6 @@ async def test_certificates_are_checked() -> None:
     assert transport._tls().check_hostname
 
 
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.005)
-
-
 async def until_left(stub: StubProvider) -> None:
     """Until the server saw the client close the connection that it holds."""
-    await until(lambda: stub.journal[-1].client_left)
+    await eventually(lambda: stub.journal[-1].client_left)

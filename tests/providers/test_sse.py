@@ -94,8 +94,11 @@ PIECES = st.sampled_from(
         b"\xef\xbb\xbf",
         b" ",
         b"x" * 30,
+        "data: ь🌍".encode(),
+        b"\xf0\x9f",
+        b"\x8c\x8d",
+        b"\xff",
     ]
-    + ["data: ь🌍".encode(), b"\xf0\x9f", b"\x8c\x8d", b"\xff"]
 )
 
 
