@@ -6,6 +6,7 @@ drain is a stray.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 import random
@@ -13,18 +14,22 @@ import threading
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import Any, Final
+from datetime import datetime
+from typing import Any, Final, Protocol, TypeVar
 
 from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 
 from sessions_app import hooks, ownership
-from sessions_app.execution import checkpoints, stages
+from sessions_app.execution import calls, checkpoints, retries, stages
+from sessions_app.execution.control import StopReason
 from sessions_app.execution.database import DatabaseThreads
-from sessions_app.execution.step import Step, StopReason
+from sessions_app.execution.recorder import Recorder
+from sessions_app.execution.step import Step
 from sessions_app.live import nudge, publish
 from sessions_app.log import FenceLost, Held, SessionGone
+from sessions_app.tools import registry
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +47,21 @@ class NoRoom(Exception):
         )
 
 
+R = TypeVar("R", covariant=True)
+
+
+class Work(Protocol[R]):
+    """A piece of a drain that can be cancelled: a step, or the settling of its calls."""
+
+    async def run(self) -> R: ...
+
+    def cancel(self) -> None: ...
+
+    def grown_parts(self) -> list[tuple[str, str]]: ...
+
+    async def write_progress(self) -> None: ...
+
+
 @dataclass(eq=False)
 class Drain:
     """One process-local run of a session's work."""
@@ -49,9 +69,10 @@ class Drain:
     coordinator: "Coordinator"
     session_id: str
     held: Held | None = None
-    step: Step | None = None
+    step: "Work[Any] | None" = None
     stop_reason: StopReason | None = None
     woken_again: bool = False
+    _nudged: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_shutting_down(self) -> bool:
@@ -70,40 +91,69 @@ class Drain:
 
     def cancel(self, reason: StopReason) -> None:
         """Cancel the running stream; a Stop that finds none is seen at the next transaction."""
+        self.stop_reason = reason
+        self._nudged.set()
         if self.step is not None:
-            self.stop_reason = reason
             self.step.cancel()
 
     async def run(self) -> None:
         """Acquire, step by step until nothing is left, release."""
-        now = timezone.now()
-        taken = await self.coordinator.database.run(
+        begun = await self.coordinator.database.run(
             stages.begin,
             session_id=self.session_id,
             worker_id=self.coordinator.registration.worker_id,
-            now=now,
+            now=timezone.now(),
         )
-        if isinstance(taken, ownership.Refusal):
-            await self._refused(taken)
+        if isinstance(begun, ownership.Refusal):
+            await self._refused(begun)
             return
-        self.held = taken
+        self.held = begun.held
         publish.status(self.session_id)
-        goes_on = True
-        while goes_on:
-            goes_on = await self._step(taken)
+        following: bool | retries.Retry = True
+        if begun.unfinished is not None:
+            following = await self._settle(begun.held, begun.unfinished)
+        while following is not False:
+            retry = following if isinstance(following, retries.Retry) else None
+            following = await self._step(begun.held, retry)
 
     async def _refused(self, refusal: ownership.Refusal) -> None:
         logger.debug("drain.refused", extra={"session": self.session_id, "reason": refusal.value})
         if refusal in (ownership.Refusal.UNSETTLED, ownership.Refusal.OWNED):
             await self.coordinator.housekeeping.run(_report_orphan, session_id=self.session_id)
 
-    async def _step(self, held: Held) -> bool:
-        prepared = await self.coordinator.database.run(stages.prepare, held=held, now=timezone.now())
+    async def _settle(self, held: Held, message_id: str) -> bool:
+        """Finish the newest step, whose calls waited for a person."""
+        toolset = await registry.toolset()
+        frame = await self.coordinator.database.run(
+            stages.frame_of, message_id=message_id, toolset=toolset
+        )
+        return await self._watched(
+            calls.Settling(Recorder(held, frame), control=self, database=self.coordinator.database)
+        )
+
+    async def _step(self, held: Held, retry: retries.Retry | None) -> bool | retries.Retry:
+        if retry is not None and not await self._wait_until(retry.at):
+            return await self.coordinator.database.run(
+                stages.give_up_retry, held=held, retry=retry, now=timezone.now()
+            )
+        prepared = await self.coordinator.database.run(
+            stages.prepare,
+            held=held,
+            toolset=await registry.toolset(),
+            now=timezone.now(),
+            retry=retry,
+        )
         if isinstance(prepared, bool):
             return prepared
+        return await self._watched(
+            Step(prepared, held=held, control=self, database=self.coordinator.database)
+        )
+
+    async def _watched(self, step: Work[R]) -> R:
+        """Run a piece of work so that a Stop or a shutdown can cancel it at any moment."""
         self.stop_reason = None
-        self.step = Step(prepared, control=self, database=self.coordinator.database)
-        running = asyncio.ensure_future(self.step.run())
+        self.step = step
+        running = asyncio.ensure_future(step.run())
         try:
             await asyncio.sleep(0)
             if self.coordinator.is_interrupting:
@@ -111,6 +161,16 @@ class Drain:
             return await running
         finally:
             self.step = None
+
+    async def _wait_until(self, at: datetime) -> bool:
+        """Wait for a retry's time, or until somebody wants the drain. False at a shutdown."""
+        self.stop_reason = None
+        self._nudged.clear()
+        delay = max(0.0, (at - timezone.now()).total_seconds())
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(delay):
+                await self._nudged.wait()
+        return self.stop_reason != "shutdown" and not self.is_shutting_down
 
 
 def _report_orphan(*, session_id: str) -> None:
@@ -224,7 +284,9 @@ class Coordinator:
         """Renew the heartbeat, then look at what belongs to this worker."""
         try:
             renewed = await self.heartbeats.run(self.registration.renew, now=timezone.now())
-            if not renewed:
+            if renewed:
+                self.watch.renewed()
+            else:
                 await self._register_anew()
         except (DatabaseError, InterfaceError):
             logger.warning("worker.heartbeat_failed", extra={"worker": self.registration.worker_id})
@@ -267,13 +329,17 @@ class Coordinator:
         hooks.sweep(now)
 
     async def _checkpoint(self) -> None:
-        await self._write_checkpoints(list(self.drains.values()))
+        drains = list(self.drains.values())
+        await self._write_checkpoints(drains)
+        for drain in drains:
+            if drain.step is not None:
+                await drain.step.write_progress()
 
     async def _write_checkpoints(self, drains: list[Drain]) -> None:
         grown = [
             checkpoints.Checkpoint(held=drain.held, part_id=part_id, text=text)
             for drain in drains
-            if drain.step is not None and drain.held is not None
+            if drain.held is not None and drain.step is not None
             for part_id, text in drain.step.grown_parts()
         ]
         if not grown:

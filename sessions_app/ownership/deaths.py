@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Final, Literal
 
 from sessions_app.models import Worker
 from sessions_app.ownership import lockfile
@@ -41,16 +41,21 @@ def establish(worker: Worker, *, death: Death, now: datetime) -> bool:
         pk=worker.pk, heartbeat_count=worker.heartbeat_count, dead_at=None, stopped_at=None
     ).update(dead_at=now, death=death)
     if declared == 1:
-        worker.dead_at = now
+        worker.dead_at, worker.death = now, death
         return True
     worker.refresh_from_db()
     return not is_alive(worker)
+
+
+OWN_RENEWALS: Final = 3
+"""How often the watcher itself must have renewed while another stood still; a lease has at least as many beats."""
 
 
 @dataclass(frozen=True)
 class _Seen:
     count: int
     since: float
+    renewals: int
 
 
 @dataclass(kw_only=True)
@@ -58,12 +63,18 @@ class Watch:
     """Assumes deaths: counters that stood still for a lease while this watcher's own heartbeat went on.
 
     A database that was away, a suspended machine and a stepped clock stop this watcher's own renewals
-    too, so all counters stand still together and nobody is declared dead.
+    too, so all counters stand still together and nobody is declared dead. Time alone never suffices: after
+    a standstill of everybody, the clock has gone on and no renewal has failed.
     """
 
     lease_seconds: float
     clock: Callable[[], float] = time.monotonic
+    _renewals: int = 0
     _seen: dict[str, _Seen] = field(default_factory=dict)
+
+    def renewed(self) -> None:
+        """This watcher's own heartbeat got through."""
+        self._renewals += 1
 
     def renewal_failed(self) -> None:
         """This watcher's own heartbeat did not get through: whatever it saw so far proves nothing."""
@@ -81,13 +92,13 @@ class Watch:
         return self._stood_still(worker) and establish(worker, death="assumed", now=now)
 
     def _stood_still(self, worker: Worker) -> bool:
-        at = self.clock()
+        at, renewals = self.clock(), self._renewals
         seen = self._seen.get(worker.pk)
         if seen is None or seen.count != worker.heartbeat_count:
-            self._seen[worker.pk] = _Seen(count=worker.heartbeat_count, since=at)
+            self._seen[worker.pk] = _Seen(count=worker.heartbeat_count, since=at, renewals=renewals)
             return False
-        return at - seen.since >= self.lease_seconds
+        return at - seen.since >= self.lease_seconds and renewals - seen.renewals >= OWN_RENEWALS
 
     def _forget_others(self, present: set[str]) -> None:
-        for worker_id in self._seen.keys() - present:
-            del self._seen[worker_id]
+        for worker_id in set(self._seen) - present:
+            self._seen.pop(worker_id, None)

@@ -50,8 +50,17 @@ def release(tx: SessionTransaction) -> bool:
 
 
 def give_up(tx: SessionTransaction) -> None:
-    """Release whatever waits; the caller has stored what makes somebody come back for it."""
-    tx.set(owner_id=None, interrupt_fence=None, interrupt_seq=None, interrupt_resume=False)
+    """Release whatever waits; the caller has stored what makes somebody come back for it.
+
+    A wake that was enqueued meanwhile joined this drain, or finds nothing to do: it spares no later one.
+    """
+    tx.set(
+        owner_id=None,
+        interrupt_fence=None,
+        interrupt_seq=None,
+        interrupt_resume=False,
+        wake_enqueued_at=None,
+    )
 
 
 def has_unsettled_work(session_id: str) -> bool:
