@@ -5,7 +5,7 @@ from datetime import datetime
 from django.db.models import F, Q
 
 from sessions_app.live import wakes
-from sessions_app.models import Session, SessionInput
+from sessions_app.models import MessagePart, Session, SessionInput
 
 
 def find_due(*, now: datetime) -> list[str]:
@@ -23,7 +23,7 @@ def find_due(*, now: datetime) -> list[str]:
         wake=True,
         session__owner=None,
         session__parked=False,
-    )
+    ).exclude(session__parts__in=MessagePart.objects.filter(ended_at=None, approval="waiting"))
     found = dict(owed.values_list("pk", "wake_enqueued_at"))
     found.update(waiting.values_list("session_id", "session__wake_enqueued_at"))
     return sorted(pk for pk, enqueued_at in found.items() if not wakes.is_fresh(enqueued_at, now=now))

@@ -1,6 +1,6 @@
 """What is refused, and how a caller is told: one family of errors with a stable code and a status."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 
 class Problem(Exception):
@@ -110,6 +110,55 @@ class EmptyPrompt(Problem):
 
     def __init__(self) -> None:
         super().__init__("The prompt has no text. Write something before sending it.")
+
+
+class CallNotFound(Problem):
+    code = "tool_call_not_found"
+    status = 404
+    title = "Tool call not found"
+
+    def __init__(self, call_id: str) -> None:
+        self.call_id = call_id
+        super().__init__(f"Tool call {call_id!r} does not exist.")
+
+
+class AlreadyDecided(Problem):
+    """Decisions are made once; the one that was made is told."""
+
+    code = "already_decided"
+    status = 409
+    title = "Already decided"
+
+    def __init__(self, decision: dict[str, Any]) -> None:
+        self.decision = decision
+        super().__init__(
+            f"{decision.get('by', 'Somebody')} already decided this: {decision.get('action')}, "
+            f"at {decision.get('at')}."
+        )
+
+
+class NotWaiting(Problem):
+    code = "not_waiting"
+    status = 409
+    title = "Not waiting"
+
+    def __init__(self, call_id: str) -> None:
+        self.call_id = call_id
+        super().__init__(f"Tool call {call_id!r} does not wait for an approval.")
+
+
+class Superseded(Problem):
+    """The conversation went on without this decision."""
+
+    code = "superseded"
+    status = 409
+    title = "Superseded"
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        super().__init__(
+            f"{subject!r} can no longer be decided like this: its step was stopped, or a newer turn exists."
+        )
 
 
 class InvalidId(Problem):

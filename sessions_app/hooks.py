@@ -5,6 +5,7 @@ left to people.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
@@ -12,7 +13,21 @@ from sessions_app.log import SessionTransaction
 
 OrphanFound = Callable[[str], None]
 Sweep = Callable[[datetime], None]
-OutcomeUnknown = Callable[[SessionTransaction], None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Unknown:
+    """An outcome that became unknown while its process lives.
+
+    ``source`` names what the continuation's id is derived from: the attempt, or the message whose calls
+    were cut.
+    """
+
+    source: str
+    message_id: str
+
+
+OutcomeUnknown = Callable[[SessionTransaction, Unknown], None]
 
 _orphan_found: Final[list[OrphanFound]] = []
 _sweeps: Final[list[Sweep]] = []
@@ -47,8 +62,8 @@ def sweep(now: datetime) -> None:
         hook(now)
 
 
-def outcome_unknown(tx: SessionTransaction) -> bool:
+def outcome_unknown(tx: SessionTransaction, unknown: Unknown) -> bool:
     """Let policy decide, in the transaction that fails the step. False when nothing decides here."""
     for hook in _outcome_unknown:
-        hook(tx)
+        hook(tx, unknown)
     return bool(_outcome_unknown)

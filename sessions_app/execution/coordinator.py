@@ -96,6 +96,9 @@ class Drain:
         if self.step is not None:
             self.step.cancel()
 
+    def grown_parts(self) -> list[tuple[str, str]]:
+        return [] if self.step is None else self.step.grown_parts()
+
     async def run(self) -> None:
         """Acquire, step by step until nothing is left, release."""
         begun = await self.coordinator.database.run(
@@ -339,8 +342,8 @@ class Coordinator:
         grown = [
             checkpoints.Checkpoint(held=drain.held, part_id=part_id, text=text)
             for drain in drains
-            if drain.held is not None and drain.step is not None
-            for part_id, text in drain.step.grown_parts()
+            if drain.held is not None
+            for part_id, text in drain.grown_parts()
         ]
         if not grown:
             return

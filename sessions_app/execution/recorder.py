@@ -1,8 +1,11 @@
 """The durable facts of one step, as they happen. Synchronous: it runs on a database thread."""
 
+import random
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Final, Literal
 
 from pydantic import JsonValue
 
@@ -17,26 +20,40 @@ from schema.events import (
     ExecutionInterrupted,
     ReasoningEnded,
     ReasoningStarted,
+    RetryScheduled,
     StepEnded,
     StepFailed,
     TextEnded,
     TextStarted,
+    ToolCalled,
+    ToolFailed,
+    ToolInputEnded,
+    ToolInputStarted,
+    ToolProgress,
+    ToolSucceeded,
 )
 from sessions_app import history, hooks, identity, inbox
-from sessions_app.execution import stages
-from sessions_app.log import SessionTransaction, session_transaction
+from sessions_app.execution import planning, retries, settling, stages
+from sessions_app.execution.settling import CallMade, Entering, Next, Result, Settled
+from sessions_app.log import Held, SessionTransaction, session_transaction
 from sessions_app.providers.port import Finished
+from sessions_app.tools import calls as tool_calls
 
-Kind = Literal["text", "reasoning"]
+Kind = Literal["text", "reasoning", "tool"]
+
+NO_HOSTED_RESULT: Final = "Provider did not return a tool result"
 
 
 @dataclass(kw_only=True)
 class Part:
-    """A part of the open message while it is written."""
+    """A part of the open message while it is written. A tool part's text is its arguments."""
 
     id: str
     kind: Kind
     index: int
+    call_id: str = ""
+    name: str = ""
+    hosted: bool = False
     fragments: list[str] = field(default_factory=list)
     length: int = 0
     is_complete: bool = False
@@ -53,10 +70,22 @@ class Part:
         return whole
 
     def started(self, message_id: str) -> EventData:
+        if self.kind == "tool":
+            return ToolInputStarted(
+                message=message_id,
+                part=self.id,
+                index=self.index,
+                call_id=self.call_id,
+                name=self.name,
+                hosted=self.hosted,
+            )
         kind = TextStarted if self.kind == "text" else ReasoningStarted
         return kind(message=message_id, part=self.id, index=self.index)
 
     def ended(self, message_id: str) -> EventData:
+        """The end of what is written: text, reasoning, or the arguments of a call."""
+        if self.kind == "tool":
+            return ToolInputEnded(message=message_id, part=self.id, raw=self.text(), replay=self.replay)
         if self.kind == "text":
             return TextEnded(message=message_id, part=self.id, text=self.text(), replay=self.replay)
         return ReasoningEnded(
@@ -65,6 +94,11 @@ class Part:
             text=self.text(),
             complete=self.is_complete,
             replay=self.replay,
+        )
+
+    def call(self) -> CallMade:
+        return CallMade(
+            part_id=self.id, call_id=self.call_id, name=self.name, raw=self.text(), hosted=self.hosted
         )
 
 
@@ -76,69 +110,112 @@ class Recorder:
     cancelled while it waited.
     """
 
-    def __init__(self, prepared: stages.Prepared) -> None:
-        self.held = prepared.held
-        self.message_id = prepared.message_id
-        self.attempt_id = prepared.request.attempt
+    def __init__(self, held: Held, frame: stages.Frame, *, sending: stages.Sending | None = None) -> None:
+        self.held = held
+        self.frame = frame
+        self.message_id = frame.message_id
         self.parts: list[Part] = []
         self.response_id: str | None = None
+        self._sending = sending
         self._dispatched = False
         self._has_output = False
-        self._is_over = False
 
-    @property
-    def is_over(self) -> bool:
-        """Whether the step's end is stored."""
-        return self._is_over
+    # Before the wire, and on it
 
     def dispatch(self, *, now: datetime) -> None:
         """Record that the request is about to leave. A crash from here on leaves its outcome unknown."""
         with self._transaction(now) as tx:
-            tx.append(AttemptDispatched(attempt=self.attempt_id, message=self.message_id))
+            tx.append(AttemptDispatched(attempt=self._attempt_id, message=self.message_id))
         self._dispatched = True
 
     def response_started(self, *, status: int, request_id: str | None, now: datetime) -> None:
         with self._transaction(now) as tx:
             tx.append(
                 AttemptResponseStarted(
-                    attempt=self.attempt_id,
+                    attempt=self._attempt_id,
                     message=self.message_id,
                     status=status,
                     provider_request_id=request_id,
                 )
             )
 
-    def open_part(self, *, kind: Kind, now: datetime) -> Part:
+    def open_part(
+        self, *, kind: Kind, now: datetime, call_id: str = "", name: str = "", hosted: bool = False
+    ) -> Part:
         """Open the next part, ending in the same transaction those that were completed before it."""
-        part = Part(id=identity.new_part_id(), kind=kind, index=len(self.parts))
+        part = Part(
+            id=identity.new_part_id(),
+            kind=kind,
+            index=len(self.parts),
+            call_id=call_id,
+            name=name,
+            hosted=hosted,
+        )
         with self._transaction(now) as tx:
             if not self._has_output:
                 tx.append(
                     AttemptFirstOutput(
-                        attempt=self.attempt_id,
+                        attempt=self._attempt_id,
                         message=self.message_id,
                         provider_response_id=self.response_id,
                     )
                 )
-            ended = [done for done in self.parts if done.is_complete and not done.is_ended]
-            for done in ended:
-                tx.append(done.ended(self.message_id))
+            ended = self._end_parts(tx, only_complete=True)
             tx.append(part.started(self.message_id))
         self._has_output = True
-        for done in ended:
-            done.is_ended = True
+        self._mark_ended(ended)
         self.parts.append(part)
         return part
 
-    def complete(self, finished: Finished, *, now: datetime, shutting_down: bool) -> bool:
-        """Store the end of a completed attempt, and what comes next. True: go on draining."""
+    def hosted_called(self, part: Part, *, now: datetime) -> None:
+        """The provider has the arguments of a hosted call and runs it."""
+        given = planning.parse_arguments(part.text()) or {}
+        with self._transaction(now) as tx:
+            tx.append(part.ended(self.message_id))
+            tx.append(
+                ToolCalled(
+                    message=self.message_id,
+                    part=part.id,
+                    input=given,
+                    input_digest=planning.digest(part.name, given),
+                    effect="side_effect",
+                )
+            )
+        part.is_ended = True
+
+    def hosted_result(
+        self, part: Part, *, output: str, is_error: bool, replay: Mapping[str, JsonValue], now: datetime
+    ) -> None:
+        """The provider told the result of a hosted call; it is replayed beside its call."""
+        kept: dict[str, JsonValue] = {"call": part.replay or {}, "result": dict(replay)}
+        with self._transaction(now) as tx:
+            if is_error:
+                tx.append(
+                    ToolFailed(message=self.message_id, part=part.id, error=output, unknown=False)
+                )
+            else:
+                tx.append(
+                    ToolSucceeded(message=self.message_id, part=part.id, output=output, replay=kept)
+                )
+
+    # The end of the attempt
+
+    def complete(self, finished: Finished, *, now: datetime, shutting_down: bool) -> Next:
+        """Store the end of a completed attempt with what becomes of its calls, and what comes next."""
         for part in self.parts:
             part.is_complete = True
+        next_ = self._complete(finished, now=now, shutting_down=shutting_down)
+        self._request.is_settled = True
+        return next_
+
+    def _complete(self, finished: Finished, *, now: datetime, shutting_down: bool) -> Next:
         with self._transaction(now) as tx:
+            local = self._local_calls()
             self._end_parts(tx)
+            self._fail_hosted(tx, error=NO_HOSTED_RESULT)
             tx.append(
                 AttemptSettled(
-                    attempt=self.attempt_id,
+                    attempt=self._attempt_id,
                     message=self.message_id,
                     outcome="completed",
                     finish=finished.finish,
@@ -147,103 +224,130 @@ class Recorder:
                     may_be_billed=True,
                 )
             )
-            self._end_step(tx, finished)
-            goes_on = self._go_on(tx, shutting_down=shutting_down)
-        self._is_over = True
-        return goes_on
-
-    def refuse_tools(self, *, now: datetime, usage: Usage | None, shutting_down: bool) -> bool:
-        """The model asked for a tool although none was offered: the step fails with what was written."""
-        error = StepError(
-            reason="bad_response",
-            message="The model asked for a tool, and no tools are available in this session.",
-        )
-        with self._transaction(now) as tx:
-            self._end_parts(tx)
-            tx.append(
-                AttemptSettled(
-                    attempt=self.attempt_id,
-                    message=self.message_id,
-                    outcome="completed",
-                    finish="tool_calls",
-                    usage=usage,
-                    provider_response_id=self.response_id,
-                    may_be_billed=True,
-                )
-            )
-            tx.append(StepFailed(message=self.message_id, outcome="failed", error=error, usage=usage))
-            goes_on = self._go_on(tx, shutting_down=shutting_down)
-        self._is_over = True
-        return goes_on
+            if not local:
+                self._end_step(tx, finished)
+                return Settled(self._go_on(tx, shutting_down=shutting_down))
+            entering = settling.plan_calls(tx, local, self.frame)
+            if entering:
+                return Entering(entering)
+            return settling.go_on(tx, self.frame, shutting_down=shutting_down)
 
     def fail(
         self, error: AttemptError, *, usage: Usage | None, now: datetime, shutting_down: bool
-    ) -> bool:
-        """Store the end of an attempt that did not complete, by what is proved about it."""
+    ) -> "bool | retries.Retry":
+        """Store the end of an attempt that did not complete, by what is proved about it.
+
+        Answers whether to go on draining, or the retry that was scheduled in the same transaction.
+        """
         is_unknown = error.error_class in ("ambiguous", "partial")
         with self._transaction(now) as tx:
             self._end_parts(tx)
             tx.append(self._unknown(error, usage) if is_unknown else self._failed(error, usage))
-            tx.append(
-                StepFailed(
-                    message=self.message_id,
-                    outcome="unknown" if is_unknown else "failed",
-                    error=StepError(
-                        reason=error.reason,
-                        message=error.message,
-                        error_class=error.error_class,
-                        code=error.code,
-                    ),
-                    notice=history.notice_for("unknown" if is_unknown else "failed"),
-                    usage=usage,
+            self._request.is_settled = True
+            retry = self._retry(error, now=now, shutting_down=shutting_down)
+            if retry is not None:
+                self._schedule(tx, retry)
+                return retry
+            self._fail_calls(tx)
+            tx.append(self._step_failed(error, is_unknown=is_unknown, usage=usage))
+            if is_unknown:
+                stages.outcome_unknown(
+                    tx, hooks.Unknown(source=self._attempt_id, message_id=self.message_id)
                 )
-            )
-            if is_unknown and not hooks.outcome_unknown(tx):
-                inbox.hold_undecided(tx)
-            goes_on = self._go_on(tx, shutting_down=shutting_down)
-        self._is_over = True
-        return goes_on
+            return self._go_on(tx, shutting_down=shutting_down)
 
-    def interrupt(self, *, reason: Literal["user", "shutdown"], now: datetime) -> bool:
-        """Close what is open because somebody stopped it, and release. True: go on with newer input."""
+    def _retry(self, error: AttemptError, *, now: datetime, shutting_down: bool) -> "retries.Retry | None":
+        if self._has_output or shutting_down:
+            return None
+        return retries.plan(
+            error,
+            message_id=self.message_id,
+            ordinal=self._request.ordinal,
+            now=now,
+            jitter=random.uniform(-1, 1),
+        )
+
+    def _schedule(self, tx: SessionTransaction, retry: "retries.Retry") -> None:
+        tx.append(
+            RetryScheduled(
+                message=self.message_id,
+                attempt=retry.ordinal,
+                at=retry.at.isoformat().replace("+00:00", "Z"),
+                reason=retry.reason,
+            )
+        )
+        inbox.owe(tx, not_before=retry.at)
+
+    # Calls
+
+    def settle(self, results: Sequence[Result], *, now: datetime, shutting_down: bool) -> Next:
+        """Store how calls ended, and what comes next: others to enter, a person to wait for, the end."""
         with self._transaction(now) as tx:
-            self._end_parts(tx)
-            tx.append(
-                AttemptSettled(
-                    attempt=self.attempt_id,
-                    message=self.message_id,
-                    outcome="interrupted",
-                    provider_response_id=self.response_id,
-                    may_be_billed=self._dispatched,
-                )
-            )
-            tx.append(self._interrupted(reason))
-            goes_on = self._leave(tx, reason)
-        self._is_over = True
-        return goes_on
+            settling.store_results(tx, self.message_id, results)
+            return settling.go_on(tx, self.frame, shutting_down=shutting_down)
 
-    def _leave(self, tx: SessionTransaction, reason: Literal["user", "shutdown"]) -> bool:
+    def progress(self, lines: Mapping[str, str], *, now: datetime) -> None:
+        with self._transaction(now) as tx:
+            for part_id, text in lines.items():
+                tx.append(ToolProgress(message=self.message_id, part=part_id, text=text))
+
+    # Interruption
+
+    def interrupt(
+        self, *, reason: Literal["user", "shutdown"], now: datetime, results: Sequence[Result] = ()
+    ) -> bool:
+        """Close what is open because somebody stopped it, and release. True: go on with newer input.
+
+        ``results`` are calls that ended before they could be told to stop.
+        """
+        with self._transaction(now) as tx:
+            settling.store_results(tx, self.message_id, results)
+            self._end_parts(tx)
+            has_unknown = self._fail_calls(tx)
+            if self._sending is not None and not self._sending.is_settled:
+                tx.append(
+                    AttemptSettled(
+                        attempt=self._attempt_id,
+                        message=self.message_id,
+                        outcome="interrupted",
+                        provider_response_id=self.response_id,
+                        may_be_billed=self._dispatched,
+                    )
+                )
+            tx.append(stages.interrupted(self.message_id, reason))
+            return self._leave(tx, reason, has_unknown=has_unknown)
+
+    def _leave(
+        self, tx: SessionTransaction, reason: Literal["user", "shutdown"], *, has_unknown: bool
+    ) -> bool:
         if reason == "user":
             return stages.stop(tx, message=self.message_id)
         tx.append(ExecutionInterrupted(message=self.message_id, reason="shutdown"))
-        inbox.owe(tx, not_before=tx.now)
+        if has_unknown:
+            stages.outcome_unknown(
+                tx, hooks.Unknown(source=self.message_id, message_id=self.message_id)
+            )
+        else:
+            inbox.owe(tx, not_before=tx.now)
         stages.hand_on(tx)
         return False
 
-    def _interrupted(self, reason: Literal["user", "shutdown"]) -> StepFailed:
-        by_user = reason == "user"
-        return StepFailed(
-            message=self.message_id,
-            outcome="interrupted",
-            error=StepError(
-                reason="interrupted" if by_user else "shutdown",
-                message="Stopped by the user." if by_user else "The server was restarted.",
-            ),
-            notice=history.notice_for("interrupted" if by_user else "shutdown"),
-        )
+    # Pieces
+
+    @property
+    def _request(self) -> stages.Sending:
+        assert self._sending is not None, "a step that only settles calls sends nothing"
+        return self._sending
+
+    @property
+    def _attempt_id(self) -> str:
+        return self._request.request.attempt
+
+    def _local_calls(self) -> list[CallMade]:
+        return [part.call() for part in self.parts if part.kind == "tool" and not part.hosted]
 
     def _end_step(self, tx: SessionTransaction, finished: Finished) -> None:
-        error = _incomplete(finished, has_text=any(part.kind == "text" for part in self.parts))
+        error = _incomplete(finished, has_output=any(part.kind != "reasoning" for part in self.parts))
         if error is None:
             tx.append(StepEnded(message=self.message_id, finish=finished.finish, usage=finished.usage))
         else:
@@ -257,14 +361,28 @@ class Recorder:
             return False
         return stages.proceed(tx)
 
-    def _end_parts(self, tx: SessionTransaction) -> None:
-        for part in self.parts:
-            if not part.is_ended:
-                tx.append(part.ended(self.message_id))
+    def _end_parts(self, tx: SessionTransaction, *, only_complete: bool = False) -> list[Part]:
+        ending = [
+            part for part in self.parts if not part.is_ended and (part.is_complete or not only_complete)
+        ]
+        for part in ending:
+            tx.append(part.ended(self.message_id))
+        return ending
+
+    def _mark_ended(self, parts: Sequence[Part]) -> None:
+        for part in parts:
+            part.is_ended = True
+
+    def _fail_calls(self, tx: SessionTransaction) -> bool:
+        return tool_calls.fail_unfinished(tx, message_id=self.message_id)
+
+    def _fail_hosted(self, tx: SessionTransaction, *, error: str) -> None:
+        if any(part.hosted for part in self.parts):
+            tool_calls.fail_unfinished(tx, message_id=self.message_id, error=error, only_hosted=True)
 
     def _unknown(self, error: AttemptError, usage: Usage | None) -> AttemptUnknown:
         return AttemptUnknown(
-            attempt=self.attempt_id,
+            attempt=self._attempt_id,
             message=self.message_id,
             error=error,
             usage=usage,
@@ -273,7 +391,7 @@ class Recorder:
 
     def _failed(self, error: AttemptError, usage: Usage | None) -> AttemptSettled:
         return AttemptSettled(
-            attempt=self.attempt_id,
+            attempt=self._attempt_id,
             message=self.message_id,
             outcome="not_sent" if error.error_class == "not_sent" else "failed",
             error=error,
@@ -282,17 +400,34 @@ class Recorder:
             may_be_billed=error.error_class == "failed",
         )
 
-    def _transaction(self, now: datetime) -> Any:
+    def _step_failed(self, error: AttemptError, *, is_unknown: bool, usage: Usage | None) -> StepFailed:
+        outcome: Literal["unknown", "failed"] = "unknown" if is_unknown else "failed"
+        return StepFailed(
+            message=self.message_id,
+            outcome=outcome,
+            error=StepError(
+                reason=error.reason,
+                message=error.message,
+                error_class=error.error_class,
+                code=error.code,
+            ),
+            notice=history.notice_for(outcome),
+            usage=usage,
+        )
+
+    def _transaction(self, now: datetime) -> AbstractContextManager[SessionTransaction]:
         return session_transaction(self.held.session_id, now=now, held=self.held)
 
 
-def _incomplete(finished: Finished, *, has_text: bool) -> StepError | None:
+def _incomplete(finished: Finished, *, has_output: bool) -> StepError | None:
     """Why a completed attempt still leaves no answer, in words with a next step; None when it does."""
     if finished.finish == "content_filter":
         return StepError(
             reason="content_filter",
             message="Stopped by the provider's filter. Edit the message and send it again.",
         )
-    if not has_text:
+    if not has_output:
         return StepError(reason="empty", message="The model returned nothing. Send the message again.")
     return None
+
+

@@ -1,51 +1,86 @@
 """The durable stages of a drain: each function is one unit, one transaction, on a database thread."""
 
-import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from schema.attempts import StepError
-from schema.events import (
-    AttemptPrepared,
-    ExecutionInterrupted,
-    StepFailed,
-    StepStarted,
-)
+from schema.events import AttemptPrepared, ExecutionInterrupted, StepFailed, StepStarted
 from schema.problems import InvalidValue
-from sessions_app import history, identity, inbox, ownership
+from sessions_app import history, hooks, identity, inbox, ownership
+from sessions_app.agents import DEFAULT, AgentChoice, find_agent, get_agent
+from sessions_app.execution import retries
 from sessions_app.live import wakes
 from sessions_app.log import Held, SessionTransaction, session_transaction
-from sessions_app.models import Session
+from sessions_app.models import Session, SessionMessage
 from sessions_app.providers import registry
 from sessions_app.providers.port import ModelRequest, Provider
-from sessions_app.sessions.agents import AgentChoice, get_agent
+from sessions_app.tools.port import Toolset
 
-logger = logging.getLogger(__name__)
+
+@dataclass(kw_only=True)
+class Sending:
+    """One physical request of a step."""
+
+    provider: Provider
+    request: ModelRequest
+    ordinal: int
+    is_settled: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Frame:
+    """What a step works with: its message, its agent, the tools it offered."""
+
+    message_id: str
+    agent: AgentChoice
+    toolset: Toolset
+    has_steps_left: bool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Prepared:
     """A step whose request is durable and not sent yet."""
 
+    frame: Frame
+    sending: Sending
+
+
+@dataclass(frozen=True, kw_only=True)
+class Begun:
+    """The session is ours. ``unfinished``: its newest step has calls to settle before anything else."""
+
     held: Held
-    message_id: str
-    provider: Provider
-    request: ModelRequest
+    unfinished: str | None
 
 
-def begin(*, session_id: str, worker_id: str, now: datetime) -> Held | ownership.Refusal:
+def begin(*, session_id: str, worker_id: str, now: datetime) -> Begun | ownership.Refusal:
     """Take the session and promote what is pending, in one transaction.
 
-    The wake that led here is over with this transaction, whatever it answers: an admission that commits
+    A step whose calls waited for a person comes first, and nothing is promoted before it has ended. The
+    wake that led here is over with this transaction, whatever it answers: an admission that commits
     later enqueues a new one. Raises log.SessionGone.
     """
     with session_transaction(session_id, now=now) as tx:
         tx.set(wake_enqueued_at=None)
         taken = ownership.take(tx, worker_id=worker_id)
-        if isinstance(taken, Held):
+        if isinstance(taken, ownership.Refusal):
+            return taken
+        unfinished = open_message(session_id)
+        if unfinished is None:
             _promote(tx)
-        return taken
+        return Begun(held=taken, unfinished=unfinished)
+
+
+def open_message(session_id: str) -> str | None:
+    """The newest message whose step has not ended."""
+    return (
+        SessionMessage.objects.filter(session_id=session_id, completed_at=None)
+        .order_by("-seq")
+        .values_list("pk", flat=True)
+        .first()
+    )
 
 
 def proceed(tx: SessionTransaction) -> bool:
@@ -62,9 +97,8 @@ def hand_on(tx: SessionTransaction) -> None:
     if _is_asked_to_stop(tx.session):
         stop(tx)
     ownership.give_up(tx)
-    if inbox.is_due(tx.session, now=tx.now):
-        tx.set(wake_enqueued_at=None)
-        wakes.enqueue(tx)
+    if tx.session.owed_at is not None or inbox.is_due(tx.session, now=tx.now):
+        wake(tx)
 
 
 def stop(tx: SessionTransaction, *, message: str | None = None) -> bool:
@@ -89,6 +123,12 @@ def stop(tx: SessionTransaction, *, message: str | None = None) -> bool:
     return False
 
 
+def outcome_unknown(tx: SessionTransaction, unknown: hooks.Unknown) -> None:
+    """Let policy decide in this transaction; without one it is left to people, and what waits is held."""
+    if not hooks.outcome_unknown(tx, unknown):
+        inbox.hold_undecided(tx)
+
+
 def _promote(tx: SessionTransaction) -> bool:
     """Steers join what is owed; a queued input starts only when nothing is."""
     if tx.session.owed_at is not None:
@@ -100,36 +140,41 @@ def _is_asked_to_stop(session: Session) -> bool:
     return session.interrupt_fence is not None and session.interrupt_fence == session.fence
 
 
-def prepare(*, held: Held, now: datetime) -> Prepared | bool:
+# Preparing
+
+
+def prepare(
+    *, held: Held, toolset: Toolset, now: datetime, retry: retries.Retry | None = None
+) -> Prepared | bool:
     """Make the next request durable: ``step.started`` and ``attempt.prepared`` in one transaction.
 
-    Answers whether to go on draining instead, when the step ended before there was a request: a Stop was
-    asked for, or there is no model to ask. Raises FenceLost or SessionGone.
+    A retry adds an attempt to the message that is open. Answers whether to go on draining instead, when
+    the step ended before there was a request: a Stop was asked for, or there is no model to ask.
+    Raises FenceLost or SessionGone.
     """
     session = Session.objects.filter(pk=held.session_id).first()
     try:
         agent, provider, model = _configured(session)
     except (InvalidValue, registry.ModelError) as unusable:
-        return _fail_unprepared(held, detail=str(unusable), now=now)
-    request = _request(held, agent=agent, model=model)
+        return _fail_unprepared(held, detail=str(unusable), now=now, retry=retry)
+    has_steps_left = _has_steps_left(session, agent, is_retry=retry is not None)
+    frame = Frame(
+        message_id=identity.new_message_id() if retry is None else retry.message_id,
+        agent=agent,
+        toolset=toolset,
+        has_steps_left=has_steps_left,
+    )
+    request = _request(held, frame=frame, model=model)
+    sending = Sending(provider=provider, request=request, ordinal=1 if retry is None else retry.ordinal)
     digest = provider.digest(request)
-    message_id = identity.new_message_id()
     with session_transaction(held.session_id, now=now, held=held) as tx:
         if _is_asked_to_stop(tx.session):
-            return stop(tx)
-        _start_step(tx, message_id=message_id, agent=agent.name, model=model)
-        tx.append(
-            AttemptPrepared(
-                attempt=request.attempt,
-                message=message_id,
-                purpose="step",
-                ordinal=1,
-                provider=provider.name,
-                model=request.model,
-                request_digest=digest,
-            )
-        )
-    return Prepared(held=held, message_id=message_id, provider=provider, request=request)
+            return _stop_unprepared(tx, retry)
+        inbox.clear(tx)
+        if retry is None:
+            _start_step(tx, message_id=frame.message_id, agent=agent.name, model=model)
+        tx.append(_prepared(frame, sending, digest))
+    return Prepared(frame=frame, sending=sending)
 
 
 def _configured(session: Session | None) -> tuple[AgentChoice, Provider, str]:
@@ -139,35 +184,105 @@ def _configured(session: Session | None) -> tuple[AgentChoice, Provider, str]:
     return get_agent(session.agent), provider, session.model
 
 
-def _request(held: Held, *, agent: AgentChoice, model: str) -> ModelRequest:
+def _has_steps_left(session: Session | None, agent: AgentChoice, *, is_retry: bool) -> bool:
+    """Whether another step may follow this one; a retry is the same step again."""
+    made = 0 if session is None else session.step_count
+    return made + (0 if is_retry else 1) < agent.steps
+
+
+def _request(held: Held, *, frame: Frame, model: str) -> ModelRequest:
+    """The last step offers no tools and says so."""
+    offered = [
+        tool.definition
+        for tool in frame.toolset.tools.values()
+        if frame.has_steps_left and frame.agent.mode_of(tool.name) != "deny"
+    ]
     return ModelRequest(
         attempt=identity.new_attempt_id(),
         model=model.partition(":")[2],
-        turns=history.lower(history.select(held.session_id), model=model),
-        system=agent.system,
+        turns=history.lower(
+            history.select(held.session_id), model=model, is_last_step=not frame.has_steps_left
+        ),
+        system=frame.agent.system,
+        tools=tuple(offered),
         earlier_attempts=history.attempts_for_newest_prompt(held.session_id),
+    )
+
+
+def _prepared(frame: Frame, sending: Sending, digest: str) -> AttemptPrepared:
+    return AttemptPrepared(
+        attempt=sending.request.attempt,
+        message=frame.message_id,
+        purpose="step",
+        ordinal=sending.ordinal,
+        provider=sending.provider.name,
+        model=sending.request.model,
+        request_digest=digest,
     )
 
 
 def _start_step(tx: SessionTransaction, *, message_id: str, agent: str, model: str) -> None:
     tx.set(step_count=tx.session.step_count + 1)
-    inbox.clear(tx)
     tx.append(StepStarted(message=message_id, agent=agent, model=model, step=tx.session.step_count))
 
 
-def _fail_unprepared(held: Held, *, detail: str, now: datetime) -> bool:
+def _fail_unprepared(
+    held: Held, *, detail: str, now: datetime, retry: retries.Retry | None
+) -> bool:
     """The step fails before a request could be made, and nothing is owed for it any more."""
-    message_id = identity.new_message_id()
+    message_id = identity.new_message_id() if retry is None else retry.message_id
+    error = StepError(reason="configuration", message=detail)
     with session_transaction(held.session_id, now=now, held=held) as tx:
-        _start_step(tx, message_id=message_id, agent=tx.session.agent, model=tx.session.model)
-        tx.append(
-            StepFailed(
-                message=message_id,
-                outcome="failed",
-                error=StepError(reason="configuration", message=detail),
-            )
-        )
+        inbox.clear(tx)
+        if retry is None:
+            _start_step(tx, message_id=message_id, agent=tx.session.agent, model=tx.session.model)
+        tx.append(StepFailed(message=message_id, outcome="failed", error=error))
         return proceed(tx)
+
+
+def _stop_unprepared(tx: SessionTransaction, retry: retries.Retry | None) -> bool:
+    if retry is None:
+        return stop(tx)
+    tx.append(interrupted(retry.message_id, "user"))
+    return stop(tx, message=retry.message_id)
+
+
+def give_up_retry(*, held: Held, retry: retries.Retry, now: datetime) -> bool:
+    """A shutdown ends the wait for a retry: the message is closed, the run stays owed for its time."""
+    with session_transaction(held.session_id, now=now, held=held) as tx:
+        tx.append(interrupted(retry.message_id, "shutdown"))
+        tx.append(ExecutionInterrupted(message=retry.message_id, reason="shutdown"))
+        hand_on(tx)
+    return False
+
+
+def frame_of(*, message_id: str, toolset: Toolset) -> Frame:
+    """What a step works with whose calls waited for a person."""
+    message = SessionMessage.objects.select_related("session").get(pk=message_id)
+    agent = find_agent(message.agent) or get_agent(DEFAULT)
+    return Frame(
+        message_id=message_id,
+        agent=agent,
+        toolset=toolset,
+        has_steps_left=message.session.step_count < agent.steps,
+    )
+
+
+def interrupted(message_id: str, reason: Literal["user", "shutdown"]) -> StepFailed:
+    """The end of a step that somebody stopped, with what its model is to be told."""
+    by_user = reason == "user"
+    return StepFailed(
+        message=message_id,
+        outcome="interrupted",
+        error=StepError(
+            reason="interrupted" if by_user else "shutdown",
+            message="Stopped by the user." if by_user else "The server was restarted.",
+        ),
+        notice=history.notice_for("interrupted" if by_user else "shutdown"),
+    )
+
+
+# Looking
 
 
 def to_cancel(*, held: Sequence[Held]) -> set[str]:
@@ -190,5 +305,10 @@ def to_cancel(*, held: Sequence[Held]) -> set[str]:
 def rewake(*, session_id: str, now: datetime) -> None:
     """Put a wake back that this process cannot serve any more. Raises SessionGone."""
     with session_transaction(session_id, now=now) as tx:
-        tx.set(wake_enqueued_at=None)
-        wakes.enqueue(tx)
+        wake(tx)
+
+
+def wake(tx: SessionTransaction) -> None:
+    """Enqueue a wake although one was enqueued lately: that one is spent."""
+    tx.set(wake_enqueued_at=None)
+    wakes.enqueue(tx)

@@ -3,18 +3,21 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing
-from typing import Any, Literal, Protocol
+from typing import Any
 
 from django.utils import timezone
 
 from schema.attempts import AttemptError
-from schema.text import Cleaner
+from schema.text import Cleaner, clean
+from sessions_app.execution import calls, retries, stages
+from sessions_app.execution.control import Control
 from sessions_app.execution.database import DatabaseThreads
 from sessions_app.execution.recorder import Kind, Part, Recorder
-from sessions_app.execution.stages import Prepared
 from sessions_app.live import publish
+from sessions_app.log import Held
 from sessions_app.providers.port import (
     CallDelta,
+    CallResult,
     CallStarted,
     Finished,
     Item,
@@ -25,43 +28,26 @@ from sessions_app.providers.port import (
     TextDelta,
 )
 
-StopReason = Literal["user", "shutdown"]
-
-
-class Control(Protocol):
-    """What a step asks of the drain around it."""
-
-    @property
-    def stop_reason(self) -> StopReason | None: ...
-
-    @property
-    def is_shutting_down(self) -> bool: ...
-
-    async def certain(self) -> None:
-        """Wait until the worker has no doubt about its ownership."""
-
-    async def verify(self) -> None:
-        """Raise FenceLost when the session is not ours any more."""
-
-
 class Step:
-    """Streams one prepared request. ``run`` ends with the step's end stored, or writes nothing more."""
+    """Streams one prepared request and settles its calls. ``run`` stores the step's end, or writes nothing."""
 
-    def __init__(self, prepared: Prepared, *, control: Control, database: DatabaseThreads) -> None:
-        self.recorder = Recorder(prepared)
-        self._prepared = prepared
+    def __init__(
+        self, prepared: stages.Prepared, *, held: Held, control: Control, database: DatabaseThreads
+    ) -> None:
+        self.recorder = Recorder(held, prepared.frame, sending=prepared.sending)
+        self._sending = prepared.sending
         self._control = control
         self._database = database
         self._open: dict[str, Part] = {}
         self._cleaners: dict[str, Cleaner] = {}
         self._blank: dict[str, str] = {}
         self._finished: Finished | None = None
-        self._called_tool = False
         self._checkpointed: dict[str, int] = {}
         self._streaming: asyncio.Future[ProviderError | None] | None = None
+        self._calls: calls.Calls | None = None
 
-    async def run(self) -> bool:
-        """Stream to the end and store it. True: go on draining; False: released.
+    async def run(self) -> bool | retries.Retry:
+        """Stream to the end and store it. True: go on draining; False: released; or the retry to wait for.
 
         Raises FenceLost or SessionGone when somebody else took over; then nothing was written.
         """
@@ -72,14 +58,16 @@ class Step:
         return await self._ended(self._streaming.result())
 
     def cancel(self) -> None:
-        """Close the provider's stream. Once it has ended by itself, storing its end goes on untouched."""
-        if self._streaming is not None:
+        """Close the provider's stream, tell the calls to end. What ended by itself stays as it ended."""
+        if self._calls is not None:
+            self._calls.cancel()
+        elif self._streaming is not None:
             self._streaming.cancel()
 
     async def _stream(self) -> ProviderError | None:
         """Read the provider to its end. Returns the error that ended it, None for a terminal marker."""
         try:
-            async with aclosing(self._prepared.provider.stream(self._prepared.request, self)) as items:  # type: ignore[type-var]
+            async with aclosing(self._sending.provider.stream(self._sending.request, self)) as items:  # type: ignore[type-var]
                 async for item in items:
                     await self._take(item)
         except ProviderError as error:
@@ -101,11 +89,15 @@ class Step:
             case ReasoningDelta(key=key, text=text):
                 await self._write(key, "reasoning", text)
             case PartClosed(key=key, replay=replay):
-                self._complete(key, replay)
+                await self._complete(key, replay)
             case ResponseIdentified(response_id=response_id):
                 self.recorder.response_id = response_id
-            case CallStarted() | CallDelta():
-                self._called_tool = True
+            case CallStarted():
+                await self._start_call(item)
+            case CallDelta(key=key, arguments=arguments):
+                self._add_arguments(key, arguments)
+            case CallResult():
+                await self._take_result(item)
             case Finished():
                 self._finished = item
 
@@ -133,13 +125,46 @@ class Step:
         self._open[key] = part
         return part
 
-    def _complete(self, key: str, replay: Mapping[str, Any]) -> None:
-        part = self._open.pop(key, None)
-        if part is not None:
-            part.is_complete = True
-            part.replay = dict(replay) or None
+    async def _complete(self, key: str, replay: Mapping[str, Any]) -> None:
+        part = self._open.get(key)
+        if part is None or part.is_complete:
+            return
+        part.is_complete = True
+        part.replay = dict(replay) or None
+        if part.kind != "tool":
+            del self._open[key]
+        elif part.hosted:
+            await self._database.run(self.recorder.hosted_called, part=part, now=timezone.now())
 
-    async def _ended(self, error: ProviderError | None) -> bool:
+    async def _start_call(self, item: CallStarted) -> None:
+        self._open[item.key] = await self._database.run(
+            self.recorder.open_part,
+            kind="tool",
+            now=timezone.now(),
+            call_id=clean(item.call_id),
+            name=clean(item.name),
+            hosted=item.hosted,
+        )
+
+    def _add_arguments(self, key: str, arguments: str) -> None:
+        part = self._open.get(key)
+        if part is not None and not part.is_complete:
+            part.add(self._cleaners.setdefault(key, Cleaner()).feed(arguments))
+
+    async def _take_result(self, item: CallResult) -> None:
+        await self._complete(item.key, {})
+        part = self._open.pop(item.key, None)
+        if part is not None and part.hosted:
+            await self._database.run(
+                self.recorder.hosted_result,
+                part=part,
+                output=clean(item.output),
+                is_error=item.is_error,
+                replay=item.replay,
+                now=timezone.now(),
+            )
+
+    async def _ended(self, error: ProviderError | None) -> bool | retries.Retry:
         now, shutting_down = timezone.now(), self._control.is_shutting_down
         if error is not None:
             return await self._database.run(
@@ -150,16 +175,11 @@ class Step:
                 shutting_down=shutting_down,
             )
         assert self._finished is not None
-        if self._called_tool:
-            return await self._database.run(
-                self.recorder.refuse_tools,
-                usage=self._finished.usage,
-                now=now,
-                shutting_down=shutting_down,
-            )
-        return await self._database.run(
+        following = await self._database.run(
             self.recorder.complete, finished=self._finished, now=now, shutting_down=shutting_down
         )
+        self._calls = calls.Calls(self.recorder, control=self._control, database=self._database)
+        return await self._calls.run(following)
 
     async def _stopped(self) -> bool:
         """The stream was cancelled by a Stop or a shutdown: close what is open."""
@@ -187,8 +207,12 @@ class Step:
         """The open parts that grew since the last call, with their text so far."""
         grown = []
         for part in self.recorder.parts:
-            if not part.is_ended and part.length > self._checkpointed.get(part.id, 0):
+            if part.kind != "tool" and not part.is_ended and part.length > self._checkpointed.get(part.id, 0):
                 self._checkpointed[part.id] = part.length
                 grown.append((part.id, part.text()))
         return grown
 
+
+    async def write_progress(self) -> None:
+        if self._calls is not None:
+            await self._calls.write_progress()

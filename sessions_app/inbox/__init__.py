@@ -4,7 +4,7 @@ from sessions_app.inbox.admit import Admission, admit
 from sessions_app.inbox.change import change_delivery, withdraw
 from sessions_app.inbox.hold import has_pending, hold_undecided, lift, pause
 from sessions_app.inbox.owed import clear, owe
-from sessions_app.inbox.pending import has_promotable, is_due, pending, promotable, wanting_wake
+from sessions_app.inbox.pending import has_promotable, is_due, pending, promotable, waiting_calls, wanting_wake
 from sessions_app.inbox.promote import promote, promote_steers
 
 __all__ = [
@@ -23,6 +23,7 @@ __all__ = [
     "promotable",
     "promote",
     "promote_steers",
+    "waiting_calls",
     "wanting_wake",
     "withdraw",
 ]

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from django.db.models import QuerySet
 
-from sessions_app.models import Session, SessionInput
+from sessions_app.models import MessagePart, Session, SessionInput
 
 
 def pending(session_id: str) -> "QuerySet[SessionInput]":
@@ -30,7 +30,15 @@ def has_promotable(session: Session) -> bool:
 
 
 def is_due(session: Session, *, now: datetime) -> bool:
-    """Whether a drain is to start: a run is owed by now, or an unheld input wants a wake."""
+    """Whether a drain is to start: a run is owed by now, or an unheld input wants a wake.
+
+    While a call waits for a person, prompts wait too: the answer to it owes the run.
+    """
     if session.owed_at is not None and session.owed_at <= now:
         return True
-    return wanting_wake(session).exists()
+    return wanting_wake(session).exists() and not waiting_calls(session.pk).exists()
+
+
+def waiting_calls(session_id: str) -> "QuerySet[MessagePart]":
+    """The calls that wait for a person."""
+    return MessagePart.objects.filter(session_id=session_id, ended_at=None, approval="waiting")

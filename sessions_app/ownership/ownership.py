@@ -64,13 +64,14 @@ def give_up(tx: SessionTransaction) -> None:
 
 
 def has_unsettled_work(session_id: str) -> bool:
-    """Whether an attempt, a message or a part is still open."""
+    """Whether an attempt, a message or a part is still open, other than for an answer of a person."""
+    answerable = MessagePart.objects.filter(session_id=session_id, ended_at=None).exclude(approval="")
     unsettled = ProviderAttempt.objects.filter(session_id=session_id, settled_at=None, unknown_at=None)
-    unfinished = SessionMessage.objects.filter(session_id=session_id, completed_at=None)
-    open_parts = MessagePart.objects.filter(session_id=session_id, ended_at=None)
-    return (
-        unsettled.values("pk").union(unfinished.values("pk"), open_parts.values("pk")).exists()
+    unfinished = SessionMessage.objects.filter(session_id=session_id, completed_at=None).exclude(
+        pk__in=answerable.values("message_id")
     )
+    open_parts = MessagePart.objects.filter(session_id=session_id, ended_at=None, approval="")
+    return unsettled.values("pk").union(unfinished.values("pk"), open_parts.values("pk")).exists()
 
 
 def owned_sessions(*, worker_id: str) -> set[str]:

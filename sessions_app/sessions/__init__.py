@@ -1,6 +1,7 @@
 """What callers may ask for. Every door (API, socket, page, admin, command) calls these verbs."""
 
-from sessions_app.sessions.agents import AgentChoice, agents
+from sessions_app.agents import AgentChoice, agents
+from sessions_app.sessions.approve import answer_call
 from sessions_app.sessions.create import Creation, create
 from sessions_app.sessions.delete import delete
 from sessions_app.sessions.find import attempts_of, get, listed, messages_of, prompts_of
@@ -24,6 +25,7 @@ __all__ = [
     "Creation",
     "OpenPart",
     "agents",
+    "answer_call",
     "attempt_shape",
     "attempts_of",
     "change_delivery",

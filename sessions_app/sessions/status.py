@@ -8,9 +8,9 @@ from datetime import datetime
 from django.db.models import Count, Max, Q
 
 from schema.problems import SessionNotFound
-from schema.status import Facts, Pending, Status, Unknown, derive
+from schema.status import Facts, Pending, Retry, Status, Unknown, derive
 from sessions_app import ownership
-from sessions_app.models import ProviderAttempt, Session, SessionInput
+from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage
 
 
 @dataclass
@@ -20,6 +20,9 @@ class _Found:
     newest_wanting_wake: int = 0
     unsettled: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
+    unknown_calls: list[str] = field(default_factory=list)
+    waiting_calls: list[str] = field(default_factory=list)
+    retry: Retry | None = None
 
 
 def get_status(session: Session, *, now: datetime) -> Status:
@@ -66,7 +69,28 @@ def _look(ids: Sequence[str]) -> dict[str, _Found]:
     ):
         entry = found[session_id]
         (entry.unknown if state == "unknown" else entry.unsettled).append(attempt_id)
+    _look_at_calls(ids, found)
+    _look_at_retries(ids, found)
     return found
+
+
+def _look_at_calls(ids: Sequence[str], found: dict[str, _Found]) -> None:
+    waiting_or_unknown = Q(ended_at=None, approval="waiting") | Q(
+        unknown_at__isnull=False, decided_at=None
+    )
+    calls = MessagePart.objects.filter(waiting_or_unknown, session_id__in=ids).order_by(
+        "started_at", "index"
+    )
+    for session_id, part_id, ended_at in calls.values_list("session_id", "pk", "ended_at"):
+        entry = found[session_id]
+        (entry.waiting_calls if ended_at is None else entry.unknown_calls).append(part_id)
+
+
+def _look_at_retries(ids: Sequence[str], found: dict[str, _Found]) -> None:
+    messages = SessionMessage.objects.filter(session_id__in=ids, completed_at=None)
+    for session_id, retry in messages.values_list("session_id", "retry"):
+        if retry is not None:
+            found[session_id].retry = Retry.model_validate(retry)
 
 
 def _status(session: Session, found: _Found, *, now: datetime) -> Status:
@@ -74,10 +98,10 @@ def _status(session: Session, found: _Found, *, now: datetime) -> Status:
     facts = Facts(
         owned=session.owner_id is not None,
         owner_alive=owner_alive,
-        retry=False,
-        waiting=False,
+        retry=owner_alive and found.retry is not None,
+        waiting=bool(found.waiting_calls),
         parked=session.parked,
-        undecided=bool(found.unknown),
+        undecided=bool(found.unknown or found.unknown_calls),
         due=session.owed_at is not None or found.newest_wanting_wake > (session.hold_seq or 0),
     )
     return Status(
@@ -89,7 +113,7 @@ def _status(session: Session, found: _Found, *, now: datetime) -> Status:
         paused=session.hold_reason == "paused",
         parked=session.parked,
         attempt=found.unsettled[-1] if found.unsettled else None,
-        retry=None,
-        unknown=Unknown(attempts=tuple(found.unknown), tools=()),
-        waiting=(),
+        retry=found.retry,
+        unknown=Unknown(attempts=tuple(found.unknown), tools=tuple(found.unknown_calls)),
+        waiting=tuple(found.waiting_calls),
     )

@@ -1,7 +1,8 @@
 """The agents a session can be given."""
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
 
 from django.conf import settings
 
@@ -9,15 +10,24 @@ from schema.problems import InvalidValue
 from sessions_app.models import Agent
 
 DEFAULT: Final = "default"
+DEFAULT_STEPS: Final = 25
+
+ToolMode = Literal["allow", "ask", "deny"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class AgentChoice:
-    """An agent as a session uses it: instructions, and the model a new session starts with."""
+    """An agent as a session uses it: instructions, the model a new session starts with, its tools."""
 
     name: str
     system: str
     model: str
+    steps: int = DEFAULT_STEPS
+    tool_modes: Mapping[str, ToolMode] = field(default_factory=dict)
+
+    def mode_of(self, tool: str) -> ToolMode:
+        """What the agent may do with a tool: allow, ask or deny. ``*`` speaks for what is not named."""
+        return self.tool_modes.get(tool) or self.tool_modes.get("*") or "allow"
 
 
 def agents() -> list[AgentChoice]:
@@ -45,7 +55,13 @@ def get_agent(name: str) -> AgentChoice:
 
 
 def _choice(row: Agent) -> AgentChoice:
-    return AgentChoice(name=row.name, system=row.system, model=row.model or settings.HOLDFAST_DEFAULT_MODEL)
+    return AgentChoice(
+        name=row.name,
+        system=row.system,
+        model=row.model or settings.HOLDFAST_DEFAULT_MODEL,
+        steps=max(1, row.steps),
+        tool_modes=row.tool_modes,
+    )
 
 
 def _built_in() -> AgentChoice:
