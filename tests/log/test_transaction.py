@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 import pytest
 from django.db import IntegrityError
@@ -79,7 +80,7 @@ def test_threads_that_write_to_one_session_leave_a_log_without_gap_or_repeat() -
                 mine += [tx.append(SessionUpdated(title=f"{name}-{number}-{part}")) for part in "ab"]
         return mine
 
-    written = racing.together([lambda name=name: write(name) for name in range(8)])  # type: ignore[misc]
+    written = racing.together([partial(write, name) for name in range(8)])
 
     taken = sorted(seq for seqs in written for seq in seqs)
     assert taken == list(range(2, 2 + 8 * 15 * 2))

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
@@ -11,7 +12,7 @@ from django_q.models import OrmQ
 
 from schema.inputs import Delivery
 from sessions_app import identity, inbox, ownership, sessions
-from sessions_app.log import Held, session_transaction
+from sessions_app.log import Held, SessionTransaction, session_transaction
 from sessions_app.models import Session, SessionEvent, SessionInput, Worker
 
 NOW: Final = datetime(2031, 5, 4, 12, 0, tzinfo=UTC)
@@ -129,6 +130,12 @@ def wakes() -> list[str]:
     return [queued.task["args"][0] for queued in OrmQ.objects.order_by("pk")]
 
 
+def forget_wakes(session_id: str) -> None:
+    """As if every wake of the queue had run and met nothing to do."""
+    OrmQ.objects.all().delete()
+    change(session_id, wake_enqueued_at=None)
+
+
 def rows_of(model: type[models.Model], **where: Any) -> list[Mapping[str, Any]]:
     """What a table holds, to prove later that it did not move."""
     return list(model._default_manager.filter(**where).order_by("pk").values())
@@ -144,6 +151,6 @@ def everything_of(session_id: str) -> dict[str, list[Mapping[str, Any]]]:
     return found
 
 
-def transaction(held: Held, *, now: datetime = NOW) -> Any:
+def transaction(held: Held, *, now: datetime = NOW) -> AbstractContextManager[SessionTransaction]:
     """A session transaction as the owner."""
     return session_transaction(held.session_id, now=now, held=held)
