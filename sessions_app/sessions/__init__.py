@@ -4,7 +4,7 @@ from sessions_app.agents import AgentChoice, agents
 from sessions_app.sessions.approve import answer_call
 from sessions_app.sessions.create import Creation, create
 from sessions_app.sessions.delete import delete
-from sessions_app.sessions.find import attempts_of, get, listed, messages_of, prompts_of
+from sessions_app.sessions.find import attempts_of, calls_of, get, listed, messages_of, prompts_of
 from sessions_app.sessions.interrupt import interrupt
 from sessions_app.sessions.prompt import change_delivery, prompt, withdraw
 from sessions_app.sessions.resume import resume
@@ -16,6 +16,7 @@ from sessions_app.sessions.shapes import (
     open_parts,
     prompt_shape,
     session_shape,
+    tool_call_shape,
 )
 from sessions_app.sessions.status import get_status, statuses
 from sessions_app.sessions.update import update
@@ -28,6 +29,7 @@ __all__ = [
     "answer_call",
     "attempt_shape",
     "attempts_of",
+    "calls_of",
     "change_delivery",
     "create",
     "delete",
@@ -45,6 +47,7 @@ __all__ = [
     "resume",
     "session_shape",
     "statuses",
+    "tool_call_shape",
     "update",
     "withdraw",
 ]

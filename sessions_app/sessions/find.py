@@ -58,3 +58,11 @@ def attempts_of(*, user_id: int, session_id: str | None = None) -> "QuerySet[Pro
     if session_id is not None:
         rows = rows.filter(session_id=session_id)
     return rows.order_by("-prepared_at", "-id")
+
+
+def calls_of(*, user_id: int, session_id: str | None = None) -> "QuerySet[MessagePart]":
+    """The user's tool calls, newest first."""
+    rows = MessagePart.objects.filter(session__user_id=user_id, kind="tool")
+    if session_id is not None:
+        rows = rows.filter(session_id=session_id)
+    return rows.order_by("-started_at", "-id")

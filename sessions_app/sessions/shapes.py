@@ -98,7 +98,7 @@ def _message_shape(message: SessionMessage) -> Shape:
         "id": message.pk,
         "seq": message.seq,
         "type": message.type,
-        "state": message.state,
+        "state": _message_state(message),
         "created_at": rfc3339(message.created_at),
         "completed_at": _maybe(message.completed_at),
         "text": message.text if message.type in ("user", "synthetic", "system") else None,
@@ -113,7 +113,18 @@ def _message_shape(message: SessionMessage) -> Shape:
     }
 
 
+def _message_state(message: SessionMessage) -> str:
+    """``waiting`` is derived: all that is open in the message is a question to a person."""
+    if message.completed_at is not None:
+        return message.state
+    unfinished = [part for part in message.parts.all() if part.ended_at is None]
+    is_waiting = bool(unfinished) and all(part.approval == "waiting" for part in unfinished)
+    return "waiting" if is_waiting else message.state
+
+
 def _part_shape(part: MessagePart) -> Shape:
+    if part.kind == "tool":
+        return _call_shape(part)
     return {
         "id": part.pk,
         "index": part.index,
@@ -121,6 +132,36 @@ def _part_shape(part: MessagePart) -> Shape:
         "state": part.state,
         "text": text_so_far(part),
     }
+
+
+def _call_shape(part: MessagePart) -> Shape:
+    return {
+        "id": part.pk,
+        "index": part.index,
+        "kind": "tool",
+        "call_id": part.call_id,
+        "name": part.name,
+        "input": part.input,
+        "raw_input": part.raw_input,
+        "effect": part.effect or None,
+        "hosted": part.hosted,
+        "state": part.state,
+        "approval": part.approval or None,
+        "approval_reason": part.approval_reason or None,
+        "earlier": part.earlier or None,
+        "unknown": part.unknown_at is not None,
+        "progress": part.progress or None,
+        "output": part.output if part.state == "completed" else None,
+        "overflow": part.overflow or None,
+        "error": part.error or None,
+        "decision": part.decision,
+        "text": "",
+    }
+
+
+def tool_call_shape(part: MessagePart) -> Shape:
+    """A tool part by itself, with where it belongs."""
+    return {**_call_shape(part), "session": part.session_id, "message": part.message_id}
 
 
 def attempt_shape(attempt: ProviderAttempt) -> Shape:
