@@ -19,6 +19,7 @@ MAX_BODY_BYTES: Final = 6 * 1024 * 1024
 
 MAX_WAIT_SECONDS: Final = 60
 MAX_SEQ: Final = 2**63 - 1
+MAX_SEQ_DIGITS: Final = 18
 
 
 def _clean(value: object) -> object:

@@ -1,10 +1,11 @@
-"""Where the API's database work runs: a few threads that live long.
+"""Where the API's database work runs: a few threads that live long and keep their connections.
 
 Django gives every request a thread of its own and a new connection with it, which costs more than an
-admission. These threads keep their SQLite connection; a PostgreSQL connection goes back to the pool
-after each unit, where other threads of the process wait for it.
+admission.
 """
 
+import threading
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
@@ -18,6 +19,16 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _THREADS: Final = 4
+"""Each keeps a connection: fewer than the pool holds, so that pages and sockets never wait for these."""
+
+_TRUSTED_SECONDS: Final = 1.0
+
+
+class _Used(threading.local):
+    at = 0.0
+
+
+_used: Final = _Used()
 
 
 def in_thread(unit: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
@@ -30,10 +41,13 @@ def in_thread(unit: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
         return sync_to_async(unit, thread_sensitive=True)
 
     def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        _drop_if_lost()
         try:
             return unit(*args, **kwargs)
         finally:
-            _hand_back()
+            _used.at = time.monotonic()
+            if connection.errors_occurred:
+                connection.close()
 
     return sync_to_async(run, thread_sensitive=False, executor=_executor())
 
@@ -43,6 +57,8 @@ def _executor() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="api")
 
 
-def _hand_back() -> None:
-    if connection.vendor != "sqlite" or connection.errors_occurred:
+def _drop_if_lost() -> None:
+    """A server that restarted while nobody asked has closed the connection: open another."""
+    idle = time.monotonic() - _used.at
+    if connection.connection is not None and idle > _TRUSTED_SECONDS and not connection.is_usable():
         connection.close()

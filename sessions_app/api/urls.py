@@ -2,7 +2,7 @@
 
 from django.urls import path, re_path
 
-from sessions_app.api.endpoints import attempts, prompts, reading, running, sessions, site
+from sessions_app.api.endpoints import attempts, prompts, reading, running, sessions, site, streaming
 
 _SESSION = "sessions/<str:session_id>"
 
@@ -20,6 +20,8 @@ urlpatterns = [
     path(f"{_SESSION}/wait", running.Wait.as_view()),
     path(f"{_SESSION}/resume", running.Resume.as_view()),
     path(f"{_SESSION}/interrupt", running.Interrupt.as_view()),
+    path(f"{_SESSION}/stream", streaming.Stream.as_view()),
+    path(f"{_SESSION}/ticket", streaming.Ticket.as_view()),
     path(f"{_SESSION}/compact", running.Compact.as_view()),
     path("attempts", attempts.Attempts.as_view()),
     path("attempts/<str:attempt_id>", attempts.OneAttempt.as_view()),
