@@ -31,7 +31,9 @@ class HubTaken(Exception):
 class Hub:
     """Listens until ``close``. Made by ``open_hub`` on the loop it then lives on."""
 
-    def __init__(self, *, path: Path, lock: IO[bytes], deliver: Deliver, max_buffer: int) -> None:
+    def __init__(
+        self, *, path: Path, lock: IO[bytes], deliver: Deliver, max_buffer: int, dropped: BoundedLog
+    ) -> None:
         self._path = path
         self._lock = lock
         self._deliver = deliver
@@ -39,7 +41,7 @@ class Hub:
         self._server: asyncio.AbstractServer | None = None
         self._clients: set[_Client] = set()
         self._joined: dict[str, set[_Client]] = {}
-        self._dropped = BoundedLog(logger, "live.layer.dropped")
+        self._dropped = dropped
 
     async def serve(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
@@ -140,7 +142,7 @@ class _Client(asyncio.Protocol):
             self._transport.abort()
 
 
-async def open_hub(path: Path, *, deliver: Deliver, max_buffer: int) -> Hub:
+async def open_hub(path: Path, *, deliver: Deliver, max_buffer: int, dropped: BoundedLog) -> Hub:
     """Become the hub and listen.
 
     Raises HubTaken while another process is, OSError when the directory cannot be used.
@@ -155,7 +157,7 @@ async def open_hub(path: Path, *, deliver: Deliver, max_buffer: int) -> Hub:
     except OSError:
         lock.close()
         raise
-    hub = Hub(path=path, lock=lock, deliver=deliver, max_buffer=max_buffer)
+    hub = Hub(path=path, lock=lock, deliver=deliver, max_buffer=max_buffer, dropped=dropped)
     await hub.serve(listener)
     return hub
 

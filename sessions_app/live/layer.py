@@ -259,7 +259,9 @@ class _Node:
         layer = self._layer
         if layer.hosts_hub:
             try:
-                return await open_hub(layer.path, deliver=self.deliver, max_buffer=layer.max_buffer)
+                return await open_hub(
+                    layer.path, deliver=self.deliver, max_buffer=layer.max_buffer, dropped=layer.dropped
+                )
             except HubTaken:
                 logger.warning("live.layer.hub_taken", extra={"path": str(layer.path)})
         loop = asyncio.get_running_loop()

@@ -51,7 +51,7 @@ class FrameReader:
             for value in self._unpacker:
                 yield _frame(value)
         except (ValueError, TypeError, msgpack.UnpackException) as error:
-            raise MalformedFrame(str(error)) from None
+            raise MalformedFrame(str(error) or type(error).__name__) from None
 
 
 def _frame(value: Any) -> Frame:
