@@ -14,6 +14,7 @@ PILLS: Final[dict[str, str]] = {
     "retrying": "Trying again",
     "waiting": "Waiting for you",
     "stopping": "Stopping…",
+    "lost": "Not connected",
     "paused": "Paused",
     "stopped": "Stopped by you",
     "interrupted": "Interrupted",

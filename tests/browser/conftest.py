@@ -33,6 +33,7 @@ def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     with Instance.prepare(directory) as running:
         running.start()
         yield running
+        print(running.output)
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +45,16 @@ def administrator(instance: Instance, chromium: Browser) -> Iterator[Person]:
 
 @pytest.fixture
 def person(administrator: Person, instance: Instance, chromium: Browser) -> Iterator[Person]:
-    """The administrator in a browser of this test's own."""
+    """The administrator in a browser of this test's own, whose pages must not raise or break the policy."""
     someone = people.sign_in(instance, chromium)
+    complaints: list[str] = []
+    someone.page.context.on("weberror", lambda error: complaints.append(str(error.error)))
+    someone.page.context.on(
+        "console",
+        lambda message: (
+            complaints.append(message.text) if "Content Security Policy" in message.text else None
+        ),
+    )
     yield someone
     someone.page.context.close()
+    assert complaints == []

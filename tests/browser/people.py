@@ -14,6 +14,30 @@ PASSWORD: Final = "correct horse battery"
 _LINK: Final = re.compile(r"Open (http\S+/first-run/\S+)")
 
 
+_WATCH: Final = """
+    window.holdfastTest = {
+        seen: [],
+        announced: [],
+        shown() {
+            const answers = document.querySelectorAll("[data-slot=transcript] [data-type=assistant]");
+            const parts = answers.item(answers.length - 1)?.querySelectorAll("[data-kind=text] [data-slot=text]");
+            return Array.from(parts ?? [], (part) => part.textContent).join("");
+        },
+        look() {
+            const { seen, announced } = this;
+            const text = this.shown();
+            const said = document.querySelector("[role=status]")?.textContent ?? "";
+            if (seen.at(-1) !== text) seen.push(text);
+            if ((announced.at(-1) ?? "") !== said) announced.push(said);
+        },
+    };
+    new MutationObserver(() => window.holdfastTest.look()).observe(document, {
+        subtree: true, childList: true, characterData: true,
+    });
+"""
+"""Notes every text that the newest answer ever shows, and every announcement."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Person:
     """One tab of one browser on one installation."""
@@ -75,19 +99,13 @@ class Person:
 
     def shown(self) -> str:
         """The text of the newest answer at this moment, exactly as the page holds it."""
-        text: str = self.page.evaluate(
-            """() => {
-                const answers = document.querySelectorAll("[data-slot=transcript] [data-type=assistant]");
-                const parts = answers.item(answers.length - 1)?.querySelectorAll("[data-kind=text] [data-slot=text]");
-                return Array.from(parts ?? [], (part) => part.textContent).join("");
-            }"""
-        )
+        text: str = self.page.evaluate("() => window.holdfastTest.shown()")
         return text
 
-    def is_settled(self) -> bool:
-        """Whether the newest answer is closed."""
-        state = self.answers.last.get_attribute("data-state") if self.answers.count() else "running"
-        return state != "running"
+    def seen(self) -> list[str]:
+        """Every text that the newest answer has had on this page since it was loaded."""
+        texts: list[str] = self.page.evaluate("() => window.holdfastTest.seen")
+        return texts
 
     def wait_for_answer(self, count: int = 1, *, within: float = 60) -> None:
         """Until that many answers are there and the newest is complete."""
@@ -119,6 +137,7 @@ def new_context(chromium: Browser, **options: Any) -> BrowserContext:
         viewport=options.pop("viewport", {"width": 1280, "height": 800}), **options
     )
     context.set_default_timeout(15_000)
+    context.add_init_script(_WATCH)
     return context
 
 
@@ -147,7 +166,6 @@ def sign_in(instance: Instance, chromium: Browser, **options: Any) -> Person:
 
 
 def first_run_link(instance: Instance) -> str:
-    found = until(
-        lambda: _LINK.search(instance.output), within=30, what="a first-run link in the output of up"
-    )
-    return found.group(1)
+    """The newest link that ``up`` has printed."""
+    until(lambda: _LINK.findall(instance.output), within=30, what="a first-run link in the output of up")
+    return str(_LINK.findall(instance.output)[-1])

@@ -5,7 +5,7 @@ import { call } from "./api.js";
 const FIRST_DELAY = 500;
 const LONGEST_DELAY = 8000;
 const SYNC_PAUSE = 400;
-const SILENCE = 60000;
+const SILENCE = 45000;
 
 /** The wait before the next try, in milliseconds: doubling, with jitter so that readers spread out. */
 export function backoff(failures, random = Math.random()) {
@@ -86,7 +86,7 @@ export class Connection {
     this.onFrame(JSON.parse(message.data));
   }
 
-  /** A socket that says nothing for a minute, not even a ping, is dead without knowing it. */
+  /** A socket that misses three pings is dead without knowing it. */
   #heard() {
     clearTimeout(this.silence);
     this.silence = setTimeout(() => this.retryNow(), SILENCE);

@@ -36,7 +36,7 @@ class Chat {
       onChange: (how, delay) => this.connectionChanged(how, delay),
     });
     root.querySelector("[data-role=resume]").addEventListener("click", () => this.resume());
-    setInterval(() => this.view.showStatus(), 1000);
+    setInterval(() => this.#look(), 1000);
   }
 
   start() {
@@ -54,7 +54,7 @@ class Chat {
     const wasRunning = this.view.isRunning;
     const changes = apply(this.state, frame);
     if (changes.some(({ kind }) => kind === "sync")) this.connection.sync();
-    this.#settleStop(changes);
+    this.#settleStop(frame, changes);
     if (frame.t === "admitted") this.outbox.forget(this.state.session, frame.prompt.id);
     if (frame.t === "event" && frame.event.type === "prompt.admitted") {
       this.outbox.forget(this.state.session, frame.event.data.message);
@@ -64,9 +64,16 @@ class Chat {
     if (wasRunning !== this.view.isRunning) this.#announce();
   }
 
+  /** What changes by time alone: how long the model has been silent, how long the connection is lost. */
+  #look() {
+    this.view.isLost = this.strip.isLost;
+    this.view.showStatus();
+  }
+
   connectionChanged(how, delay) {
     if (how === "open") {
       this.strip.open();
+      this.#look();
       for (const prompt of this.state.outgoing.values()) this.#transmit(prompt);
     }
     if (how === "lost") this.strip.lost(delay);
@@ -168,11 +175,13 @@ class Chat {
     if (!this.connection.send({ t: "interrupt" })) this.#ask("POST", `/sessions/${this.state.session}/interrupt`, {});
   }
 
-  #settleStop(changes) {
+  /** The text moves again when the answer is closed, or when there was nothing to stop. */
+  #settleStop(frame, changes) {
     if (!this.view.frozen) return;
     const closed = changes.some(({ kind, id }) => kind === "message" && this.state.messages.get(id).state !== "running");
     const told = changes.some(({ kind }) => kind === "status") && !this.view.isRunning;
-    if (closed || told) this.view.thaw();
+    const refused = frame.t === "interrupted" && !frame.interrupted;
+    if (closed || told || refused) this.view.thaw();
   }
 
   async resume() {

@@ -15,11 +15,15 @@ export class Strip {
 
   open() {
     clearInterval(this.timer);
-    const wasShown = !this.element.hidden;
     this.lostAt = null;
-    if (!wasShown) return;
+    if (this.element.hidden) return;
     this.#say("Connected");
     this.timer = setTimeout(() => (this.element.hidden = true), PATIENCE);
+  }
+
+  /** Whether the connection is lost for longer than a moment. */
+  get isLost() {
+    return this.lostAt !== null && Date.now() - this.lostAt >= PATIENCE;
   }
 
   /** Speaks up when the loss lasts: a short one is nobody's business. */
@@ -28,7 +32,7 @@ export class Strip {
     this.lostAt ??= Date.now();
     const tryAt = Date.now() + delay;
     const show = () => {
-      if (Date.now() - this.lostAt < PATIENCE) return;
+      if (!this.isLost) return;
       const seconds = Math.max(0, Math.ceil((tryAt - Date.now()) / 1000));
       const when = seconds > 0 ? `Reconnecting in ${seconds} s` : "Reconnecting…";
       this.#say(`Connection lost. Your text is safe. ${when}`, { retry: true });

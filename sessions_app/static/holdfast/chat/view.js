@@ -26,6 +26,7 @@ export class View {
     this.messages = new Map();
     this.texts = new Map();
     this.frozen = false;
+    this.isLost = false;
     this.following = true;
     this.heardAt = Date.now();
     for (const name of ["scroller", "transcript", "ahead", "tray", "tray-rows", "paused", "pill", "announcer"]) {
@@ -133,8 +134,8 @@ export class View {
   showPrompts() {
     const prompts = [...this.state.pending.values(), ...this.state.outgoing.values()];
     const inTray = this.#waitsInTray();
-    const rows = prompts.filter((prompt) => inTray && !isRefused(prompt));
-    const bubbles = prompts.filter((prompt) => !inTray || isRefused(prompt));
+    const rows = prompts.filter((prompt) => inTray && !asksForHelp(prompt));
+    const bubbles = prompts.filter((prompt) => !inTray || asksForHelp(prompt));
     this["tray-rows"].replaceChildren(...rows.map((prompt) => this.#row(prompt)));
     this.ahead.replaceChildren(...bubbles.map((prompt) => this.#bubble(prompt)));
     this.paused.hidden = !(this.state.status?.paused && this.state.pending.size > 0);
@@ -151,8 +152,8 @@ export class View {
     const row = copyOf("tray-row");
     row.dataset.prompt = prompt.id;
     setText(slot(row, "text"), prompt.text);
-    const sending = { sending: "Sending…", unsent: "Not sent yet" }[prompt.phase];
-    setText(slot(row, "when"), sending ?? (prompt.delivery === "queue" ? "Queued" : "Next step"));
+    const when = prompt.delivery === "queue" ? "Queued" : "Next step";
+    setText(slot(row, "when"), prompt.phase === "sending" ? "Sending…" : when);
     const button = row.querySelector('[data-role="withdraw"]');
     button.hidden = prompt.phase !== undefined;
     button.addEventListener("click", () => this.acts.withdraw(prompt.id));
@@ -198,7 +199,7 @@ export class View {
 
   showStatus() {
     const { state, words } = this;
-    const key = this.frozen ? "stopping" : pill(state, newestMessage(state));
+    const key = this.#pillKey();
     this.pill.dataset.pill = key;
     say(slot(this.pill, "pill-words"), key === "" ? "" : words.pills[key] + this.#waited(key));
     this.pill.hidden = key === "";
@@ -206,6 +207,12 @@ export class View {
     setText(slot(this.root, "session-title"), state.title || "Untitled chat");
     setText(slot(this.root, "model"), state.model);
     this.#showPlaceholder(key);
+  }
+
+  /** Without a connection nobody knows whether something still runs. */
+  #pillKey() {
+    if (this.isRunning && this.isLost) return "lost";
+    return this.frozen ? "stopping" : pill(this.state, newestMessage(this.state));
   }
 
   /** An answer that has no text yet says what it waits for, and only while somebody really works on it. */
@@ -262,8 +269,8 @@ export class View {
   }
 }
 
-function isRefused(prompt) {
-  return prompt.phase === "refused";
+function asksForHelp(prompt) {
+  return prompt.phase === "refused" || prompt.phase === "unsent";
 }
 
 function fillLine(element, message) {

@@ -1,0 +1,115 @@
+"""Takes pictures of the main states: ``python -m tests.browser.screenshots DIRECTORY``."""
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from playwright.sync_api import Browser, expect, sync_playwright
+
+from tests.browser import people
+from tests.browser.people import Person
+from tests.support import servers
+from tests.support.processes import Instance
+
+QUESTION = "Why does Holdfast write a prompt to its log before it answers? [[delay 60]]"
+FIRST_CHATS = ("Plan a week of simple dinners for two", "Compare SQLite and PostgreSQL for one machine")
+
+
+def take_all(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    with _chromium() as chromium, _installation() as instance:
+        _first_run(instance, chromium, directory)
+        person = people.arrive(instance, chromium)
+        for text in FIRST_CHATS:
+            person.start_chat(text)
+            person.wait_for_answer()
+        _conversation(person, directory)
+        _troubles(person, directory)
+        _dark(instance, chromium, person.session, directory)
+        _phone(instance, chromium, person.session, directory)
+
+
+def _first_run(instance: Instance, chromium: Browser, directory: Path) -> None:
+    page = people.new_context(chromium).new_page()
+    page.goto(people.first_run_link(instance))
+    page.screenshot(path=directory / "first-run.png")
+    page.context.close()
+
+
+def _conversation(person: Person, directory: Path) -> None:
+    person.page.goto(person.base_url)
+    _take(person, directory / "empty.png")
+    person.start_chat(QUESTION)
+    person.wait_for_text(40)
+    person.page.get_by_text("Queue", exact=True).click()
+    person.write("And what happens to this one when the server stops?")
+    expect(person.tray).to_contain_text("Queued")
+    _take(person, directory / "streaming.png")
+    person.wait_for_answer(2)
+    expect(person.pill).to_be_hidden()
+    _take(person, directory / "done.png")
+
+
+def _troubles(person: Person, directory: Path) -> None:
+    person.start_chat("[[reason First I look at what is known.]] [[error partial]] [[words 24]]")
+    expect(person.page.locator("[data-slot=session-note]")).to_be_visible()
+    person.write("[[delay 60]] [[words 60]]")
+    person.wait_for_text(30)
+    person.stop()
+    expect(person.answers.last).to_contain_text("Stopped by you.")
+    person.write("[[error rejected]]")
+    expect(person.answers.last).to_contain_text("refused")
+    _take(person, directory / "outcomes.png")
+    person.page.context.set_offline(True)
+    person.write("Is anybody there?")
+    expect(person.strip).to_be_visible()
+    expect(person.page.get_by_text("Not sent yet")).to_be_visible(timeout=10_000)
+    _take(person, directory / "offline.png")
+    person.page.context.set_offline(False)
+    expect(person.page.get_by_text("Not sent yet")).to_be_hidden()
+
+
+def _dark(instance: Instance, chromium: Browser, session: str, directory: Path) -> None:
+    person = people.sign_in(instance, chromium, color_scheme="dark")
+    person.open(session)
+    _take(person, directory / "dark.png")
+    person.page.context.close()
+
+
+def _phone(instance: Instance, chromium: Browser, session: str, directory: Path) -> None:
+    person = people.sign_in(
+        instance, chromium, viewport={"width": 390, "height": 780}, has_touch=True, device_scale_factor=2
+    )
+    person.open(session)
+    _take(person, directory / "phone.png")
+    person.page.get_by_role("link", name="Show the list of chats").click()
+    person.page.wait_for_timeout(300)
+    _take(person, directory / "phone-chats.png")
+    person.page.context.close()
+
+
+def _take(person: Person, path: Path) -> None:
+    person.page.screenshot(path=path, animations="disabled")
+
+
+@contextmanager
+def _chromium() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(
+            executable_path=servers.chromium_path(), args=["--no-sandbox", "--disable-dev-shm-usage"]
+        )
+        yield browser
+        browser.close()
+
+
+@contextmanager
+def _installation() -> Iterator[Instance]:
+    with tempfile.TemporaryDirectory() as directory, Instance.prepare(Path(directory)) as instance:
+        instance.start()
+        yield instance
+
+
+if __name__ == "__main__":
+    take_all(Path(sys.argv[1]))
