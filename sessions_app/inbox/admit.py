@@ -67,9 +67,7 @@ def _is_spoken_for(message_id: str) -> bool:
 def _store(tx: SessionTransaction, event: PromptAdmitted) -> Admission:
     seq = tx.append(event)
     if event.wake:
-        if event.origin == "user":
-            lift(tx, because="prompt")
-        wakes.enqueue(tx)
+        _wake(tx, origin=event.origin)
     stored = SessionInput(
         id=event.message,
         session_id=tx.session.pk,
@@ -96,7 +94,15 @@ def _repeat(
         if not known.wake:
             known.wake = True
             SessionInput.objects.filter(pk=known.pk).update(wake=True)
-            if known.origin == "user":
-                lift(tx, because="prompt")
-        wakes.enqueue(tx)
+            _wake(tx, origin=known.origin)
+        else:
+            wakes.enqueue(tx)
     return Admission(prompt=known, created=False)
+
+
+def _wake(tx: SessionTransaction, *, origin: str) -> None:
+    """A person's prompt that is to run goes past what holds the session back, and takes the rest along."""
+    if origin == "user":
+        lift(tx, because="prompt")
+        tx.set(parked=False)
+    wakes.enqueue(tx)
