@@ -11,7 +11,7 @@ from sessions_app.log import SessionGone, session_transaction
 logger = logging.getLogger(__name__)
 
 
-def sweep(now: datetime) -> None:
+def sweep(now: datetime, worker_id: str) -> None:
     """Wake what is due and was not woken lately. However many sweep at once, each gets one wake."""
     for session_id in discovery.find_due(now=now):
         try:

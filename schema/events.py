@@ -313,6 +313,41 @@ class AttemptUnknown(EventData):
     provider_response_id: str | None = None
 
 
+class AttemptDecided(EventData):
+    """What a person or a policy chose for an attempt with an unknown outcome; its state stays."""
+
+    type = "attempt.decided"
+    attempt: str
+    message: str | None = None
+    action: Literal["abandon", "retry"]
+    by: str
+    policy: bool
+    reason: str | None = None
+
+
+class RecoveryFound(Contract):
+    """How much was unfinished when an orphan was claimed."""
+
+    attempts: int
+    tools: int
+    parts: int
+
+
+class RecoveryClaimed(EventData):
+    """One recovery of one loss of an owner, exclusive at this boundary. What it settled follows."""
+
+    type = "recovery.claimed"
+    claim: str
+    worker: str | None = None
+    boundary: int
+    lost_fence: int
+    lost_owner: str | None = None
+    death: Literal["proved", "assumed", "own", "none"]
+    outcome: Literal["continued", "resumed", "held", "parked", "closed"]
+    found: RecoveryFound
+    continuation: str | None = None
+
+
 class ExecutionInterrupted(EventData):
     type = "execution.interrupted"
     message: str | None = None
@@ -353,14 +388,14 @@ MANIFEST: Final[tuple[type[EventData], ...]] = (
     AttemptFirstOutput,
     AttemptSettled,
     AttemptUnknown,
+    AttemptDecided,
+    RecoveryClaimed,
     ExecutionInterrupted,
 )
 
 RESERVED: Final[frozenset[str]] = frozenset(
     {
         "context.updated",
-        "attempt.decided",
-        "recovery.claimed",
         "revert.staged",
         "revert.cleared",
         "revert.committed",

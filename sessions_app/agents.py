@@ -24,6 +24,8 @@ class AgentChoice:
     model: str
     steps: int = DEFAULT_STEPS
     tool_modes: Mapping[str, ToolMode] = field(default_factory=dict)
+    recovery_policy: str = ""
+    continues_after_effects: bool = False
 
     def mode_of(self, tool: str) -> ToolMode:
         """What the agent may do with a tool: allow, ask or deny. ``*`` speaks for what is not named."""
@@ -61,6 +63,8 @@ def _choice(row: Agent) -> AgentChoice:
         model=row.model or settings.HOLDFAST_DEFAULT_MODEL,
         steps=max(1, row.steps),
         tool_modes=row.tool_modes,
+        recovery_policy=row.recovery_policy,
+        continues_after_effects=row.continues_after_effects,
     )
 
 

@@ -11,8 +11,8 @@ from typing import Final
 
 from sessions_app.log import SessionTransaction
 
-OrphanFound = Callable[[str], None]
-Sweep = Callable[[datetime], None]
+OrphanFound = Callable[[str, str], None]
+Sweep = Callable[[datetime, str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,16 +50,16 @@ def register(
             registered.append(hook)  # type: ignore[arg-type]
 
 
-def orphan_found(session_id: str) -> None:
-    """A session has unsettled work and nobody alive who owns it."""
+def orphan_found(session_id: str, worker_id: str) -> None:
+    """A session has unsettled work and nobody alive who owns it; the worker that found it asks."""
     for hook in _orphan_found:
-        hook(session_id)
+        hook(session_id, worker_id)
 
 
-def sweep(now: datetime) -> None:
+def sweep(now: datetime, worker_id: str) -> None:
     """The periodic look of a worker at what waits for somebody."""
     for hook in _sweeps:
-        hook(now)
+        hook(now, worker_id)
 
 
 def outcome_unknown(tx: SessionTransaction, unknown: Unknown) -> bool:

@@ -31,6 +31,10 @@ def new_attempt_id() -> ids.AttemptId:
     return ids.AttemptId(_new("att"))
 
 
+def new_claim_id() -> ids.ClaimId:
+    return ids.ClaimId(_new("clm"))
+
+
 def new_worker_id() -> ids.WorkerId:
     return ids.WorkerId(_new("wrk"))
 

@@ -122,7 +122,11 @@ class Drain:
     async def _refused(self, refusal: ownership.Refusal) -> None:
         logger.debug("drain.refused", extra={"session": self.session_id, "reason": refusal.value})
         if refusal in (ownership.Refusal.UNSETTLED, ownership.Refusal.OWNED):
-            await self.coordinator.housekeeping.run(_report_orphan, session_id=self.session_id)
+            await self.coordinator.housekeeping.run(
+                _report_orphan,
+                session_id=self.session_id,
+                worker_id=self.coordinator.registration.worker_id,
+            )
 
     async def _settle(self, held: Held, message_id: str) -> bool:
         """Finish the newest step, whose calls waited for a person."""
@@ -176,10 +180,10 @@ class Drain:
         return self.stop_reason != "shutdown" and not self.is_shutting_down
 
 
-def _report_orphan(*, session_id: str) -> None:
+def _report_orphan(*, session_id: str, worker_id: str) -> None:
     """Tell recovery when a wake met a session whose owner is dead or that nobody settled."""
     if ownership.is_orphan(session_id, now=timezone.now()):
-        hooks.orphan_found(session_id)
+        hooks.orphan_found(session_id, worker_id)
 
 
 @dataclass(eq=False)
@@ -316,7 +320,9 @@ class Coordinator:
         for session_id in strays & self._strays.keys():
             if not self._strays[session_id]:
                 logger.error("worker.stray", extra={"session": session_id})
-            await self.housekeeping.run(hooks.orphan_found, session_id=session_id)
+            await self.housekeeping.run(
+                hooks.orphan_found, session_id=session_id, worker_id=self.registration.worker_id
+            )
         self._strays = {session_id: session_id in self._strays for session_id in strays}
 
     async def _sweep(self) -> None:
@@ -329,7 +335,7 @@ class Coordinator:
         now = timezone.now()
         for worker in self.watch.look(now=now):
             logger.warning("worker.dead", extra={"worker": worker.pk, "death": worker.death})
-        hooks.sweep(now)
+        hooks.sweep(now, self.registration.worker_id)
 
     async def _checkpoint(self) -> None:
         drains = list(self.drains.values())

@@ -501,6 +501,27 @@ def _unknown(target: Target, event: events.AttemptUnknown, seq: int, at: datetim
     _move(target, event, ("dispatched", "streaming"), **columns)
 
 
+@_projects(events.AttemptDecided)
+def _attempt_decided(target: Target, event: events.AttemptDecided, seq: int, at: datetime) -> None:
+    changed = ProviderAttempt.objects.filter(
+        pk=event.attempt,
+        session_id=target.session.pk,
+        unknown_at__isnull=False,
+        decided_at=None,
+    ).update(
+        decision=_decision(
+            event.action, by=event.by, policy=event.policy, reason=event.reason, at=at
+        ),
+        decided_at=at,
+    )
+    _one(changed, target, event, event.attempt)
+
+
+@_projects(events.RecoveryClaimed)
+def _claimed(target: Target, event: events.RecoveryClaimed, seq: int, at: datetime) -> None:
+    """Announced in the log; the claim's row is recovery's own."""
+
+
 def _ending(
     target: Target, event: events.AttemptSettled | events.AttemptUnknown
 ) -> dict[str, Any]:

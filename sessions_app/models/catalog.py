@@ -13,6 +13,15 @@ class Agent(models.Model):
     model = models.CharField(max_length=NAME_LENGTH, blank=True, default="")
     """``provider:model`` for new sessions of this agent; empty: the site's default."""
 
+    recovery_policy = models.CharField(
+        max_length=20,
+        blank=True,
+        default="",
+        choices=[("continue", "continue"), ("ask", "ask"), ("off", "off")],
+    )
+    """What happens by itself after an unknown outcome; empty: the site's."""
+    continues_after_effects = models.BooleanField(default=False)
+    """Whether to go on by itself even when a call with a side effect is unknown."""
     steps = models.PositiveIntegerField(default=25)
     """How many steps may follow one prompt; the last one offers no tools."""
     tool_modes = models.JSONField(default=dict, blank=True)

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from sessions_app.live import nudge
+from sessions_app.live import nudge, publish
 from sessions_app.log import session_transaction
 from sessions_app.models import (
     MessagePart,
@@ -27,6 +27,7 @@ def delete(*, session_id: str, now: datetime) -> None:
         tx.session.delete()
     if owner_id is not None:
         nudge.interrupt(worker_id=owner_id, session_id=session_id)
+    publish.status(session_id)
 
 
 def _bury(session_id: str, *, now: datetime) -> None:

@@ -231,7 +231,7 @@ def test_a_session_owned_but_not_drained_is_reported_as_a_stray(
     chat: Chat, provider: StubProvider, worker: conftest.Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[str] = []
-    monkeypatch.setattr(hooks, "_orphan_found", [found.append])
+    monkeypatch.setattr(hooks, "_orphan_found", [lambda session_id, worker_id: found.append(session_id)])
 
     Session.objects.filter(pk=chat.id).update(owner=worker.running.registration.worker_id, fence=1)
 
@@ -243,7 +243,7 @@ def test_a_wake_that_meets_a_dead_owner_tells_recovery(
     chat: Chat, monkeypatch: pytest.MonkeyPatch, worker: conftest.Worker
 ) -> None:
     found: list[str] = []
-    monkeypatch.setattr(hooks, "_orphan_found", [found.append])
+    monkeypatch.setattr(hooks, "_orphan_found", [lambda session_id, worker_id: found.append(session_id)])
     now = timezone.now()
     dead = Worker.objects.create(
         id="wrk_dead",
