@@ -40,7 +40,7 @@ def first_account(request: HttpRequest, token: str) -> HttpResponseBase:
     state = first_run.look(token)
     if state != "open":
         return _refused(request, state)
-    form: "forms.UserCreationForm[User]" = forms.UserCreationForm(request.POST or None)
+    form: forms.UserCreationForm[User] = forms.UserCreationForm(request.POST or None)
     if not form.is_valid():
         return render(request, "account/first_account.html", {"form": form})
     user = form.save(commit=False)

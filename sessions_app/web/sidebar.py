@@ -65,8 +65,9 @@ def read(*, user_id: int, cursor: str = "") -> Window:
 
 
 def groups(window: Window, statuses: Mapping[str, Status], *, today: date) -> list[Group]:
-    """The rows of a window under the names of their days."""
-    named = groupby(window.sessions, key=lambda session: _day_name(session.active_at.date(), today))
+    """The rows of a window under the names of their days, without sessions that were deleted meanwhile."""
+    living = [session for session in window.sessions if session.pk in statuses]
+    named = groupby(living, key=lambda session: _day_name(session.active_at.date(), today))
     return [Group(name=name, rows=_rows(list(members), statuses)) for name, members in named]
 
 

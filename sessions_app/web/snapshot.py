@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from schema.problems import SessionNotFound
 from schema.status import Status
 from sessions_app import sessions
 from sessions_app.models import Session
@@ -84,8 +85,11 @@ def read(
     messages, earlier = _messages(session, before=before)
     window = sidebar.read(user_id=user_id, cursor=cursor)
     statuses = sessions.statuses([session, *window.sessions], now=now)
+    if session.pk not in statuses:
+        raise SessionNotFound(session_id)
     status = statuses[session.pk].model_dump(mode="json")
     shown = {message["id"] for message in messages}
+    newest = messages[-1] if messages and before is None else None
     return Chat(
         session=session,
         status=status,
@@ -93,8 +97,8 @@ def read(
         pending=[prompt for prompt in pending if prompt["id"] not in shown],
         earlier=earlier,
         is_newest=before is None,
-        pill=words.pill(status, messages[-1] if messages else None) if before is None else "",
-        note=words.session_note(status),
+        pill=words.pill(status, newest) if before is None else "",
+        note=words.session_note(status, newest),
         beside=_beside(window, statuses, now=now),
     )
 

@@ -20,6 +20,7 @@ PILLS: Final[dict[str, str]] = {
     "interrupted": "Interrupted",
     "failed": "Failed",
     "unknown": "Interrupted – outcome unknown",  # noqa: RUF001
+    "undecided": "An outcome is unknown",
     "orphaned": "Interrupted – its worker stopped",  # noqa: RUF001
 }
 
@@ -70,7 +71,6 @@ _STATE_PILLS: Final[dict[State, str]] = {
     "retrying": "retrying",
     "waiting": "waiting",
     "orphaned": "orphaned",
-    "needs_decision": "unknown",
 }
 
 
@@ -84,11 +84,17 @@ def pill(status: Shape, newest: Shape | None) -> str:
     state: State = status["state"]
     if state == "busy":
         return _BUSY_KINDS.get(_open_kind(newest), "model")
+    if state == "needs_decision":
+        return "unknown" if _is_unknown(newest) else "undecided"
     if state in _STATE_PILLS:
         return _STATE_PILLS[state]
     if status["paused"] and (status["pending"]["steer"] or status["pending"]["queue"]):
         return "paused"
     return _ended_pill(newest)
+
+
+def _is_unknown(message: Shape | None) -> bool:
+    return message is not None and message["state"] == "unknown"
 
 
 def _open_kind(message: Shape | None) -> str:
@@ -136,11 +142,13 @@ def _reason(message: Shape) -> str:
     return str((message["error"] or {}).get("reason", ""))
 
 
-def session_note(status: Shape) -> str:
+def session_note(status: Shape, newest: Shape | None) -> str:
     """What a reader must know of a session that does not go on by itself."""
-    if status["parked"] and status["state"] == "needs_decision":
+    if status["state"] != "needs_decision":
+        return SESSION_NOTES.get(status["state"], "")
+    if status["parked"]:
         return SESSION_NOTES["parked"]
-    return SESSION_NOTES.get(status["state"], "")
+    return SESSION_NOTES["needs_decision"] if _is_unknown(newest) else ""
 
 
 def title_of(text: str) -> str:

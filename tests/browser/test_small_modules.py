@@ -94,7 +94,7 @@ def test_page_and_scripts_choose_the_same_words_for_the_same_facts(page: Page) -
             const state = { status, parts: new Map(), pending: new Map() };
             if (status.pending.steer) state.pending.set("m", {});
             const known = message && { ...message, parts: message.parts.map((part, id) => (state.parts.set(id, part), id)) };
-            return [m.pill(state, known), known ? m.note(state, known, input.words) : "", m.sessionNote(status, input.words)];
+            return [m.pill(state, known), known ? m.note(state, known, input.words) : "", m.sessionNote(status, known, input.words)];
         });
     """
     pairs = list(product(STATUSES, MESSAGES))
@@ -104,7 +104,10 @@ def test_page_and_scripts_choose_the_same_words_for_the_same_facts(page: Page) -
 
     for answer, (status, message) in zip(answers, pairs, strict=True):
         note = words.note(message) if message else ""
-        assert answer == [words.pill(status, message), note, words.session_note(status)], (status, message)
+        assert answer == [words.pill(status, message), note, words.session_note(status, message)], (
+            status,
+            message,
+        )
 
 
 @pytest.mark.parametrize(

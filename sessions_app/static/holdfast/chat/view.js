@@ -40,7 +40,6 @@ export class View {
   /** Show what changed. */
   redo(changes) {
     for (const change of changes) this.#redo(change);
-    if (changes.length > 0) this.#follow();
   }
 
   #redo({ kind, id, text }) {
@@ -203,7 +202,7 @@ export class View {
     this.pill.dataset.pill = key;
     say(slot(this.pill, "pill-words"), key === "" ? "" : words.pills[key] + this.#waited(key));
     this.pill.hidden = key === "";
-    say(slot(this.root, "session-note"), sessionNote(state.status, words));
+    say(slot(this.root, "session-note"), sessionNote(state.status, newestMessage(state), words));
     setText(slot(this.root, "session-title"), state.title || "Untitled chat");
     setText(slot(this.root, "model"), state.model);
     this.#showPlaceholder(key);
@@ -248,14 +247,14 @@ export class View {
   }
 
   #follow() {
-    if (!this.following || this.scrolling) return;
-    this.scrolling = requestAnimationFrame(() => {
-      this.scrolling = undefined;
-      this.scroller.scrollTop = this.scroller.scrollHeight;
-    });
+    if (this.following) this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
+  /** What grows, above or below the edge of the view, is followed before it is painted. */
   #watchScrolling() {
+    const sizes = new ResizeObserver(() => this.#follow());
+    sizes.observe(this.scroller);
+    sizes.observe(this.scroller.firstElementChild);
     this.scroller.addEventListener(
       "scroll",
       () => {

@@ -8,7 +8,6 @@ const STATE_PILLS = {
   retrying: "retrying",
   waiting: "waiting",
   orphaned: "orphaned",
-  needs_decision: "unknown",
 };
 export const RUNNING = new Set(["busy", "queued", "retrying"]);
 
@@ -17,9 +16,14 @@ export function pill(state, newest) {
   const status = state.status;
   if (status === null) return "";
   if (status.state === "busy") return BUSY_KINDS[openKind(state, newest)] ?? "model";
+  if (status.state === "needs_decision") return isUnknown(newest) ? "unknown" : "undecided";
   if (status.state in STATE_PILLS) return STATE_PILLS[status.state];
   if (status.paused && state.pending.size > 0) return "paused";
   return endedPill(newest);
+}
+
+function isUnknown(message) {
+  return message?.state === "unknown";
 }
 
 function openKind(state, message) {
@@ -60,10 +64,11 @@ function hasText(state, message) {
 }
 
 /** What a reader must know of a session that does not go on by itself. */
-export function sessionNote(status, words) {
+export function sessionNote(status, newest, words) {
   if (status === null) return "";
-  if (status.parked && status.state === "needs_decision") return words.notes.parked;
-  return words.notes[status.state] ?? "";
+  if (status.state !== "needs_decision") return words.notes[status.state] ?? "";
+  if (status.parked) return words.notes.parked;
+  return isUnknown(newest) ? words.notes.needs_decision : "";
 }
 
 /** A name for a chat from its first words; at most 60 characters, cut at a word. */
