@@ -24,7 +24,7 @@ def _load_tools() -> None:
     from sessions_app.tools import registry
 
     try:
-        registry.local(settings.HOLDFAST_TOOLS)
+        registry.local()
     except (registry.UnusableTool, registry.DuplicateTool) as refused:
         print(f"holdfast: {refused}", file=sys.stderr)
         raise SystemExit(2) from None

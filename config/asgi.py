@@ -1,20 +1,29 @@
 """The ASGI application: HTTP (with server-sent events) through Django, WebSockets through Channels."""
 
 import os
-from importlib.util import find_spec
+from typing import Any
 
 from channels.auth import AuthMiddlewareStack
 from channels.routing import ProtocolTypeRouter, URLRouter
 from django.core.asgi import get_asgi_application
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "config.settings")
-_http = get_asgi_application()
+_site = get_asgi_application()
 
-if find_spec("sessions_app.live") and find_spec("sessions_app.live.routing"):
-    from sessions_app.live.routing import websocket_urlpatterns
-else:
-    websocket_urlpatterns = []
+# What follows needs the apps that the line above has loaded.
+from sessions_app.api.asgi import ApiHandler  # noqa: E402
+from sessions_app.live import routing, serving  # noqa: E402
 
-application = ProtocolTypeRouter(
-    {"http": _http, "websocket": AuthMiddlewareStack(URLRouter(websocket_urlpatterns))}
+_api = ApiHandler()
+
+
+async def _http(scope: Any, receive: Any, send: Any) -> None:
+    answer = _api if scope["path"].startswith("/api/v1/") else _site
+    await answer(scope, receive, send)
+
+
+application = serving.Serving(
+    ProtocolTypeRouter(
+        {"http": _http, "websocket": AuthMiddlewareStack(URLRouter(routing.websocket_urlpatterns))}
+    )
 )

@@ -63,6 +63,8 @@ def logging_config(log_format: Literal["text", "json"]) -> dict[str, Any]:
             "django": {"handlers": [], "level": "INFO", "propagate": True},
             # A client's error is the client's to know; only ours are told.
             "django.request": {"level": "ERROR"},
+            # While Redis is away its layer would print a traceback every second; the live stream tells of it once.
+            "channels_redis.pubsub": {"level": "CRITICAL"},
             # django-q2 tells of every task, daphne of every request, httpx2 of every URL.
             **dict.fromkeys(("django-q", "daphne", "httpx2", "httpcore2"), quiet),
         },

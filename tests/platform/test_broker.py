@@ -26,7 +26,8 @@ def fill(queue: SafeOrmBroker, count: int) -> list[int]:
 
 
 def locked_until(task_id: int) -> datetime:
-    return OrmQ.objects.get(pk=task_id).lock
+    lock: datetime = OrmQ.objects.get(pk=task_id).lock
+    return lock
 
 
 def test_tasks_are_delivered_in_the_order_in_which_they_came(queue) -> None:

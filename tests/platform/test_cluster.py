@@ -5,9 +5,12 @@ One test for each row of the table of django-q2's faults: each kills the very pr
 
 import signal
 from datetime import UTC, datetime
+from typing import LiteralString
+from urllib.parse import urlsplit
 
 import psycopg
 import pytest
+from psycopg import sql
 
 from tests.platform.conftest import CLUSTER_ENVIRON, ClusterUnderTest
 from tests.support import servers
@@ -212,21 +215,52 @@ def test_on_postgresql_lost_connections_cost_less_than_two_seconds_and_no_task(t
         cluster.enqueue("run", "before")
         cluster.wait_until_done("before")
 
-        _terminate_backends(url)
+        with psycopg.connect(servers.postgres_url(), autocommit=True) as server:
+            _terminate_backends(server, url)
 
-        cluster.enqueue("run", "after")
-        cluster.wait_until_done("after", within=2)
-        until(lambda: not cluster.queued(), what="both acknowledged")
+            cluster.enqueue("run", "after")
+            cluster.wait_until_done("after", within=2)
+            until(lambda: not cluster.queued(), what="both acknowledged")
+
         assert cluster.names("ran") == ["before", "after"]
         cluster.main.send_signal(signal.SIGTERM)
         assert cluster.wait_for_exit() == 0
 
 
-def _terminate_backends(url: str) -> None:
-    with psycopg.connect(url, autocommit=True) as server:
-        ended = server.execute(
-            "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
-        ).fetchone()
+@requires("postgresql")
+def test_on_postgresql_an_outage_is_waited_for_and_the_next_task_runs_within_two_seconds_of_its_end(
+    tmp_path,
+) -> None:
+    with (
+        servers.temporary_postgres_database() as url,
+        Instance.prepare(
+            tmp_path, database_url=url, **CLUSTER_ENVIRON, HOLDFAST_TEST_JOURNAL=str(tmp_path / "journal")
+        ) as instance,
+        psycopg.connect(servers.postgres_url(), autocommit=True) as server,
+    ):
+        instance.manage("migrate", "-v", "0")
+        cluster = ClusterUnderTest(instance)
+        cluster.start(workers=1)
+        _allow_connections(server, url, "false")
+        _terminate_backends(server, url)
+        until(lambda: instance.output.count("queue.poll.failed") >= 2, what="failed polls in the log")
+
+        _allow_connections(server, url, "true")
+
+        cluster.enqueue("run", "after")
+        cluster.wait_until_done("after", within=2)
+        assert cluster.main.poll() is None
+
+
+def _allow_connections(server: psycopg.Connection, url: str, allowed: LiteralString) -> None:
+    name = sql.Identifier(urlsplit(url).path[1:])
+    server.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}").format(name, sql.SQL(allowed)))
+
+
+def _terminate_backends(server: psycopg.Connection, url: str) -> None:
+    ended = server.execute(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %s",
+        [urlsplit(url).path[1:]],
+    ).fetchone()
     assert ended is not None
     assert ended[0] > 0, "there was a connection to lose"

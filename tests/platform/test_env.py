@@ -42,6 +42,9 @@ def test_without_any_variable_the_documented_defaults_hold() -> None:
         grace_seconds=20,
         drains_per_worker=500,
         startup_recovery=True,
+        tools=(),
+        webhook_urls=(),
+        mcp_commands={},
     )
 
 
@@ -85,6 +88,12 @@ TAKEN = [
     ("HOLDFAST_DRAINS_PER_WORKER", "1", "drains_per_worker", 1),
     ("HOLDFAST_STARTUP_RECOVERY", "0", "startup_recovery", False),
     ("HOLDFAST_ROLE", "worker", "role", "worker"),
+    ("HOLDFAST_TOOLS", "shop.tools, shop.mail.send", "tools", ("shop.tools", "shop.mail.send")),
+    ("HOLDFAST_WEBHOOK_URLS", "https://a.org/x,http://b.org:80/", "webhook_urls",
+     ("https://a.org/x", "http://b.org:80/")),
+    ("HOLDFAST_MCP_COMMANDS", "files=mcp-files '/srv/my files',time=mcp-time", "mcp_commands",
+     {"files": ("mcp-files", "/srv/my files"), "time": ("mcp-time",)}),
+    ("HOLDFAST_MCP_COMMANDS", '{"a": ["x", "y,z"], "b": "p q"}', "mcp_commands", {"a": ("x", "y,z"), "b": ("p", "q")}),
 ]  # fmt: skip
 
 
@@ -119,6 +128,9 @@ REFUSED = [
     ("HOLDFAST_DRAINS_PER_WORKER", ["0", "many", "100001"]),
     ("HOLDFAST_STARTUP_RECOVERY", ["no"]),
     ("HOLDFAST_ROLE", ["server"]),
+    ("HOLDFAST_TOOLS", ["shop tools", "1shop", "shop..tools"]),
+    ("HOLDFAST_WEBHOOK_URLS", ["a.org/x", "https://a.org", "https://u:p@a.org/", "https://a.org/?q=1", "https://a.org/../x"]),
+    ("HOLDFAST_MCP_COMMANDS", ["files", "files=", "a b=c", "a=b,a=c", "a='b", "{", '{"a": 1}', '{"a": ["x", 1]}']),
 ]  # fmt: skip
 
 

@@ -136,6 +136,17 @@ def test_what_does_not_stop_within_the_grace_time_is_killed_and_the_exit_code_sa
     assert_nothing_left(instance)
 
 
+@pytest.mark.parametrize("role", ["web", "cluster"])
+def test_a_process_that_hears_nothing_is_killed_at_the_grace_time(instance, role) -> None:
+    instance.environ["HOLDFAST_GRACE_SECONDS"] = "1"
+    start(instance)
+    instance.kill(role, signal.SIGSTOP)
+
+    assert instance.stop(within=4) == 1
+
+    assert_nothing_left(instance)
+
+
 def test_a_port_in_use_is_told_in_one_line_and_nothing_is_started(instance) -> None:
     with socket.create_server(("127.0.0.1", instance.port)):
         refused = instance.manage("up", "--port", str(instance.port), check=False)
