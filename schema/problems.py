@@ -1,6 +1,8 @@
 """What is refused, and how a caller is told: one family of errors with a stable code and a status."""
 
-from typing import Any, ClassVar
+from typing import ClassVar
+
+from pydantic import JsonValue
 
 
 class Problem(Exception):
@@ -129,7 +131,7 @@ class AlreadyDecided(Problem):
     status = 409
     title = "Already decided"
 
-    def __init__(self, decision: dict[str, Any]) -> None:
+    def __init__(self, decision: dict[str, JsonValue]) -> None:
         self.decision = decision
         super().__init__(
             f"{decision.get('by', 'Somebody')} already decided this: {decision.get('action')}, "
@@ -145,6 +147,28 @@ class NotWaiting(Problem):
     def __init__(self, call_id: str) -> None:
         self.call_id = call_id
         super().__init__(f"Tool call {call_id!r} does not wait for an approval.")
+
+
+class NotUnknown(Problem):
+    """Only an outcome that is not known can be decided or asked about."""
+
+    code = "not_unknown"
+    status = 409
+    title = "Not unknown"
+
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        super().__init__(f"The outcome of {subject!r} is known; there is nothing to decide.")
+
+
+class CannotAsk(Problem):
+    code = "cannot_ask"
+    status = 409
+    title = "Cannot ask"
+
+    def __init__(self, subject: str, why: str) -> None:
+        self.subject = subject
+        super().__init__(f"Nobody can be asked what became of {subject!r}: {why}")
 
 
 class Superseded(Problem):
