@@ -94,7 +94,7 @@ class SessionConsumer(AsyncWebsocketConsumer):  # type: ignore[misc,unused-ignor
 
     async def _send_frames(self) -> None:
         try:
-            async with aclosing(self.reader.frames()) as frames:  # type: ignore[type-var]
+            async with aclosing(self.reader.frames()) as frames:
                 async for frame in frames:
                     await self.send(text_data=frame.text())
             await self.close(code=_END_CODES.get(self.reader.ended or "", FAILED))

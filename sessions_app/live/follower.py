@@ -149,9 +149,7 @@ class Follower:
         """Send what the fragment adds to the text, if it adds any."""
         fresh = text[part.length - offset :]
         if fresh:
-            self._out.append(
-                frames.delta(message=part.message, part=part_id, offset=part.length, text=fresh)
-            )
+            self._out.append(frames.delta(message=part.message, part=part_id, offset=part.length, text=fresh))
             part.length += len(fresh)
 
     def _hold(self, part: _Part, offset: int, text: str) -> None:

@@ -8,7 +8,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -33,7 +33,7 @@ _lost: Final = BoundedLog(logger, "live.publish.lost")
 
 def events(session_id: str, stored: Sequence[StoredEvent]) -> None:
     """Tell the session's readers of events that were committed; deltas told before are sent before."""
-    _tell(session_id, [packets.event_item(event) for event in stored], at_once=True)
+    _tell(session_id, (packets.event_item(event) for event in stored), at_once=True)
 
 
 def delta(session_id: str, message: str, part: str, offset: int, text: str) -> None:
@@ -68,9 +68,9 @@ async def finish() -> None:
         await here.drain()
 
 
-def _tell(session_id: str, items: list[Item], *, at_once: bool) -> None:
+def _tell(session_id: str, items: Iterable[Item], *, at_once: bool) -> None:
     try:
-        _publisher().tell(session_id, items, at_once=at_once)
+        _publisher().tell(session_id, list(items), at_once=at_once)
     except Exception:
         logger.exception("live.publish.failed", extra={"session": session_id})
 
@@ -210,13 +210,22 @@ class _Publisher:
         for session_id in self._urgent:
             waiting = self._waiting[session_id]
             items, waiting.items, waiting.free_at = waiting.items, [], free_at
-            group = groups.of_session(session_id)
-            outgoing.extend((group, packet) for packet in packets.packed(session_id, items))
+            outgoing += _packed(session_id, items)
             taken += len(items)
         self._urgent.clear()
         with self._lock:
             self._count -= taken
         return outgoing
+
+
+def _packed(session_id: str, items: list[Item]) -> list[tuple[str, Packet]]:
+    """What one session's items become; items that cannot be packed are lost, and no other session's."""
+    try:
+        group = groups.of_session(session_id)
+        return [(group, packet) for packet in packets.packed(session_id, items)]
+    except Exception:
+        logger.exception("live.publish.failed", extra={"session": session_id})
+        return []
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

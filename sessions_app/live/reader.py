@@ -10,7 +10,7 @@ itself when the session is deleted or when its frames are not taken; ``ended`` s
 import asyncio
 import logging
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Final, Literal
 
 from django.db import DatabaseError, InterfaceError
@@ -64,7 +64,7 @@ class Reader:
 
     # For whoever sends
 
-    async def frames(self) -> AsyncIterator[Frame]:
+    async def frames(self) -> AsyncGenerator[Frame, None]:
         """Every frame in order, until the reader ends. Closing it detaches the reader."""
         try:
             await self._board.attach(self)
@@ -141,7 +141,9 @@ class Reader:
             for part_id, length in lengths.items()
         }
         return {
-            part_id: length for part_id, (length, since) in self._grown.items() if at - since >= SILENT_SECONDS
+            part_id: length
+            for part_id, (length, since) in self._grown.items()
+            if at - since >= SILENT_SECONDS
         }
 
     # Sending

@@ -182,7 +182,9 @@ def _texts(lengths: Mapping[str, int]) -> dict[str, list[Text]]:
     grown: list[str] = []
     for ids in _chunks(lengths):
         rows = PartCheckpoint.objects.filter(pk__in=ids).annotate(length=Length("text"))
-        grown += [part_id for part_id, length in rows.values_list("pk", "length") if length > lengths[part_id]]
+        grown += [
+            part_id for part_id, length in rows.values_list("pk", "length") if length > lengths[part_id]
+        ]
     found: dict[str, list[Text]] = {}
     for ids in _chunks(grown):
         for row in PartCheckpoint.objects.select_related("part").filter(pk__in=ids):

@@ -1,11 +1,11 @@
 """Server-sent events: the same reader as the socket's, for ``GET /sessions/{id}/stream``.
 
-    id: 12                    only durable events have one; it is what Last-Event-ID brings back
-    event: event              event, open, delta, status or ready
-    data: {...}               the Event itself, or the frame of contract section 4
+id: 12                    only durable events have one; it is what Last-Event-ID brings back
+event: event              event, open, delta, status or ready
+data: {...}               the Event itself, or the frame of contract section 4
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from sessions_app.live import access, reads
@@ -17,7 +17,7 @@ HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """Proxies that buffer would hold the stream back."""
 
 
-async def stream(session_id: str, user_id: int, after: int) -> AsyncIterator[bytes]:
+async def stream(session_id: str, user_id: int, after: int) -> AsyncGenerator[bytes, None]:
     """The bytes of the stream, with a comment about every fifteen seconds, until the session is deleted.
 
     A client that goes away closes the iterator; one that goes on with the last id misses nothing. Raises
@@ -26,7 +26,7 @@ async def stream(session_id: str, user_id: int, after: int) -> AsyncIterator[byt
     await reads.run(access.check, user_id=user_id, session_id=session_id)
     yield b"retry: 1000\n\n"
     reader = Reader(session_id, after=after)
-    async with aclosing(reader.frames()) as frames:  # type: ignore[type-var]
+    async with aclosing(reader.frames()) as frames:
         async for frame in frames:
             yield encode(frame)
 

@@ -22,9 +22,7 @@ class Ticket:
 
 def issue(*, user_id: int, session_id: str) -> Ticket:
     """A ticket for this user and session; the caller has checked that the session is the user's."""
-    return Ticket(
-        ticket=signing.dumps([user_id, session_id], salt=_SALT), expires=timezone.now() + LIFETIME
-    )
+    return Ticket(ticket=signing.dumps([user_id, session_id], salt=_SALT), expires=timezone.now() + LIFETIME)
 
 
 def redeem(ticket: str, *, session_id: str) -> int | None:

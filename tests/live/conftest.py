@@ -66,7 +66,9 @@ class TroubledLayer:
             raise ConnectionError("the layer is away")
 
 
-async def eventually(condition: Callable[[], Any], *, within: float = 10.0, what: str = "the condition") -> Any:
+async def eventually(
+    condition: Callable[[], Any], *, within: float = 10.0, what: str = "the condition"
+) -> Any:
     """The first true value of ``condition``, while the loop goes on; fails with ``what`` after that time."""
     loop = asyncio.get_running_loop()
     deadline = loop.time() + within

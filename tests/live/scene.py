@@ -56,7 +56,9 @@ class Conversation:
 
     def prompt(self, text: str = "Hello") -> str:
         message = identity.new_message_id()
-        sessions.prompt(session_id=self.session_id, message_id=message, text=text, wake=False, now=timezone.now())
+        sessions.prompt(
+            session_id=self.session_id, message_id=message, text=text, wake=False, now=timezone.now()
+        )
         return message
 
     def acquire(self) -> None:
@@ -74,9 +76,7 @@ class Conversation:
 
     def start_step(self) -> str:
         self.message = identity.new_message_id()
-        self.append(
-            events.StepStarted(message=self.message, agent="default", model="demo:scripted", step=1)
-        )
+        self.append(events.StepStarted(message=self.message, agent="default", model="demo:scripted", step=1))
         return self.message
 
     def open_part(self, kind: str = "text") -> Part:

@@ -6,6 +6,7 @@ import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from sessions_app.live import groups, nudge, publish, reader, reads, switchboard
 from sessions_app.live.reader import Reader
 from sessions_app.models import Session, Worker
 from tests.live.conftest import TroubledLayer, act, eventually
-from tests.live.scene import Conversation, Picture
+from tests.live.scene import Conversation, Part, Picture
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
@@ -188,7 +189,9 @@ async def test_without_any_message_of_the_layer_it_is_slow_but_right(layer: Trou
         for number in range(3):
             scene.say(part, f"{number} ")
             await act(scene.checkpoint)
-            await eventually(lambda: follow.picture.texts.get(part.id) == part.text, within=6, what="the text")
+            await eventually(
+                lambda: follow.picture.texts.get(part.id) == part.text, within=6, what="the text"
+            )
         await act(scene.end_part, part)
         await act(scene.fail_step)
         await ended(follow, await act(scene.head_seq))
@@ -223,8 +226,8 @@ async def test_two_readers_of_one_session_have_the_same_picture(layer: TroubledL
             scene.say(part, f"{number} ")
             await asyncio.sleep(0.005)
         await act(scene.end_part, part)
-        for follow in (first, second):
-            await eventually(lambda follow=follow: follow.picture.ended == {part.id: part.text}, what="the end")
+        for picture in (first.picture, second.picture):
+            await eventually(partial(_has_ended, picture, part), what="the end")
 
 
 async def test_a_sync_starts_over_from_where_the_client_says(layer: TroubledLayer):
@@ -277,7 +280,9 @@ async def test_a_reader_that_takes_nothing_is_ended_and_keeps_no_more_than_its_b
         await eventually(lambda: follow.is_over, what="the end")
 
 
-async def test_a_slow_reader_of_a_long_log_is_waited_for(layer: TroubledLayer, monkeypatch: pytest.MonkeyPatch):
+async def test_a_slow_reader_of_a_long_log_is_waited_for(
+    layer: TroubledLayer, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(reader, "MOST_FRAMES", 20)
     monkeypatch.setattr(reads, "PAGE", 50)
     scene = await act(Conversation.start)
@@ -337,7 +342,9 @@ async def test_an_owner_that_died_is_told_although_nothing_was_committed(layer: 
         assert follow.picture.statuses[-1]["state"] == "busy"
         await eventually(lambda: switchboard.here()._seen, what="a first look")
         scene.worker.lock._close_copy()
-        await eventually(lambda: follow.picture.statuses[-1]["state"] == "orphaned", within=5, what="orphaned")
+        await eventually(
+            lambda: follow.picture.statuses[-1]["state"] == "orphaned", within=5, what="orphaned"
+        )
         assert await act(lambda: Worker.objects.get(pk=scene.worker.worker_id).dead_at is not None)
 
 
@@ -389,7 +396,9 @@ async def converse(scene: Conversation, chance: random.Random, *, turns: int) ->
     await act(scene.fail_step)
 
 
-async def check_picture_during(scene: Conversation, chance: random.Random, *, readers: int, turns: int) -> None:
+async def check_picture_during(
+    scene: Conversation, chance: random.Random, *, readers: int, turns: int
+) -> None:
     """Readers come at random moments and have a true picture at each and the stored one in the end."""
     writing = asyncio.create_task(converse(scene, chance, turns=turns))
     follows: list[Following] = []
@@ -397,7 +406,7 @@ async def check_picture_during(scene: Conversation, chance: random.Random, *, re
     for _ in range(readers):
         await asyncio.sleep(chance.random() * 0.3)
         follow = Following(scene.session_id)
-        follow.check = lambda follow=follow: _is_prefix(scene, follow.picture)
+        follow.check = partial(_is_prefix, scene, follow.picture)
         follows.append(follow)
         tasks.append(asyncio.create_task(follow.run()))
     await writing
@@ -405,9 +414,7 @@ async def check_picture_during(scene: Conversation, chance: random.Random, *, re
     stored = {part.id: part.text for part in scene.parts.values()}
     try:
         for follow, task in zip(follows, tasks, strict=True):
-            await eventually(
-                lambda follow=follow, task=task: task.done() or follow.picture.seq == head, within=20, what="the end"
-            )
+            await eventually(partial(_is_at, follow, task, head), within=20, what="the end")
             if task.done():
                 task.result()
             assert follow.picture.ended == stored
@@ -418,13 +425,23 @@ async def check_picture_during(scene: Conversation, chance: random.Random, *, re
         await asyncio.wait(tasks)
 
 
+def _has_ended(picture: Picture, part: Part) -> bool:
+    return picture.ended == {part.id: part.text}
+
+
+def _is_at(follow: Following, task: "asyncio.Task[None]", seq: int) -> bool:
+    return task.done() or follow.picture.seq == seq
+
+
 def _is_prefix(scene: Conversation, picture: Picture) -> None:
     for part_id, text in picture.texts.items():
         assert part_id in picture.ended or scene.parts[part_id].text.startswith(text)
 
 
 @pytest.mark.parametrize("seed", range(8))
-async def test_lost_repeated_and_reordered_messages_change_nothing_in_the_end(layer: TroubledLayer, seed: int):
+async def test_lost_repeated_and_reordered_messages_change_nothing_in_the_end(
+    layer: TroubledLayer, seed: int
+):
     chance = random.Random(seed)
     layer.chance = random.Random(seed + 1)
     layer.lose, layer.repeat, layer.delay = chance.choice([0.1, 0.5]), 0.3, chance.choice([0.02, 0.2])
@@ -499,7 +516,7 @@ async def test_the_bytes_on_the_wire_grow_with_the_answer_and_not_with_its_squar
                 if number % 20 == 0:
                     await asyncio.sleep(0.001)
             await act(scene.end_part, part)
-            await eventually(lambda: part.id in follow.picture.ended, what="the end")
+            await eventually(partial(_has_ended, follow.picture, part), what="the end")
             layer_bytes = sum(len(json.dumps(packet)) for _, packet in layer.sent)
             sizes[words] = (follow.picture.bytes, layer_bytes, len(part.text))
     for kind in (0, 1):
