@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import JsonValue
+from pydantic import Field, JsonValue
 
 from schema.base import Contract
 
@@ -10,6 +10,8 @@ from schema.base import Contract
 class TextBlock(Contract):
     kind: Literal["text"] = "text"
     text: str
+    replay: dict[str, JsonValue] = Field(default_factory=dict)
+    """What the provider wants back with it, if this model wrote it."""
 
 
 class ReasoningBlock(Contract):
@@ -17,19 +19,31 @@ class ReasoningBlock(Contract):
 
     kind: Literal["reasoning"] = "reasoning"
     text: str
-    replay: dict[str, JsonValue] = {}
+    replay: dict[str, JsonValue] = Field(default_factory=dict)
     """What the provider wants back byte by byte (signature, encrypted content, item id)."""
 
 
+class HostedResult(Contract):
+    """What a call returned that the provider ran itself; it stands beside its call."""
+
+    output: str
+    replay: dict[str, JsonValue] = Field(default_factory=dict)
+    """The result as the provider wants it back."""
+
+
 class CallBlock(Contract):
-    """A tool call of the assistant."""
+    """A tool call of the assistant; ``call_id`` is unique in its history.
+
+    A local call is answered by a ResultTurn. A hosted one holds its result, and is there only if it has one.
+    """
 
     kind: Literal["call"] = "call"
     call_id: str
     name: str
     input: dict[str, JsonValue]
     hosted: bool = False
-    replay: dict[str, JsonValue] = {}
+    result: HostedResult | None = None
+    replay: dict[str, JsonValue] = Field(default_factory=dict)
 
 
 AssistantBlock = TextBlock | ReasoningBlock | CallBlock

@@ -1,9 +1,10 @@
 """Which messages the next request is made from."""
 
+from collections import defaultdict
+from collections.abc import Iterable
 from typing import Final, cast
 
-from django.db.models import Prefetch
-
+from schema.attempts import Decision
 from schema.inputs import Origin
 from sessions_app.history.entries import Entry, PartEntry
 from sessions_app.models import MessagePart, ProviderAttempt, SessionMessage
@@ -13,15 +14,20 @@ SPOKEN: Final = ("user", "synthetic", "system", "assistant")
 
 def select(session_id: str) -> tuple[Entry, ...]:
     """The visible messages that a model reads, in order; two statements, whatever their number."""
-    rows = (
-        SessionMessage.objects.filter(session_id=session_id, reverted_seq=None, type__in=SPOKEN)
-        .order_by("seq")
-        .prefetch_related(Prefetch("parts", queryset=MessagePart.objects.order_by("index")))
+    messages = list(
+        SessionMessage.objects.filter(session_id=session_id, reverted_seq=None, type__in=SPOKEN).order_by(
+            "seq"
+        )
     )
-    return tuple(_entry(row) for row in rows)
+    parts: defaultdict[str, list[MessagePart]] = defaultdict(list)
+    for part in MessagePart.objects.filter(
+        message__session_id=session_id, message__reverted_seq=None, message__type__in=SPOKEN
+    ).order_by("message_id", "index"):
+        parts[part.message_id].append(part)
+    return tuple(_entry(row, parts[row.pk]) for row in messages)
 
 
-def _entry(row: SessionMessage) -> Entry:
+def _entry(row: SessionMessage, parts: Iterable[MessagePart]) -> Entry:
     return Entry(
         type=row.type,
         state=row.state,
@@ -29,10 +35,29 @@ def _entry(row: SessionMessage) -> Entry:
         text=row.text,
         model=row.model,
         notice=row.notice,
-        parts=tuple(
-            PartEntry(kind=part.kind, text=part.text, complete=part.complete, replay=part.replay)
-            for part in row.parts.all()
-        ),
+        parts=tuple(_part(part) for part in parts),
+    )
+
+
+def _part(row: MessagePart) -> PartEntry:
+    if row.kind != "tool":
+        return PartEntry(kind=row.kind, text=row.text, complete=row.complete, replay=row.replay)
+    return PartEntry(
+        kind=row.kind,
+        replay=row.replay,
+        call_id=row.call_id,
+        name=row.name,
+        raw_input=row.raw_input,
+        input=row.input,
+        state=row.state,
+        hosted=row.hosted,
+        effect=row.effect,
+        approval=row.approval,
+        entered=row.called_at is not None,
+        unknown=row.unknown_at is not None,
+        output=row.output,
+        error=row.error,
+        decision=None if row.decision is None else Decision.model_validate(row.decision),
     )
 
 
