@@ -1,10 +1,13 @@
 """Who calls the API in tests: a person with a token, or somebody without one."""
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from sessions_app import access
@@ -62,7 +65,7 @@ def refused(response: Any, status: int, code: str) -> Any:
     problem = response.json()
     assert problem["status"] == status
     assert problem["code"] == code, problem
-    assert problem["type"] and problem["title"] and problem["detail"]
+    assert all(problem[name] for name in ("type", "title", "detail"))
     return problem
 
 
@@ -78,3 +81,10 @@ def pages_of(caller: Caller, path: str, *, limit: int) -> list[list[Any]]:
         if page["next"] is None:
             return found
         cursor = f"&cursor={page['next']}"
+
+
+def statements(act: Callable[[], Any]) -> int:
+    """How many statements ``act`` sends, BEGIN and COMMIT included."""
+    with CaptureQueriesContext(connection) as asked:
+        act()
+    return len(asked)

@@ -1,7 +1,6 @@
 """manage.py create_api_token and rebuild_projections."""
 
 import io
-from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -94,6 +93,6 @@ def test_a_log_that_cannot_be_replayed_is_named_and_the_others_are_done() -> Non
     assert SessionInput.objects.get(pk=message).text == "Hello"
 
 
-def test_an_unknown_session_is_refused_in_words(ann: Any = None) -> None:
+def test_an_unknown_session_is_refused_in_words() -> None:
     with pytest.raises(CommandError, match="no session 'ses_unknown'"):
         run("rebuild_projections", "--session", "ses_unknown")
