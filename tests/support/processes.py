@@ -128,11 +128,13 @@ class Instance:
         return process
 
     def manage(self, *arguments: str, check: bool = True, **environ: str) -> subprocess.CompletedProcess[str]:
-        """Run a management command to its end."""
-        return subprocess.run(
+        """Run a management command to its end; with ``check`` it must end with 0."""
+        done = subprocess.run(
             [sys.executable, "manage.py", *arguments],
-            cwd=PROJECT, env=self.environ | environ, capture_output=True, text=True, check=check, timeout=120,
+            cwd=PROJECT, env=self.environ | environ, capture_output=True, text=True, check=False, timeout=120,
         )  # fmt: skip
+        assert not check or done.returncode == 0, f"{arguments} ended with {done.returncode}\n{done.stderr}"
+        return done
 
     def stop(self, number: signal.Signals = signal.SIGTERM, *, within: float = 30) -> int:
         """Signal ``up`` alone and return its exit code."""
