@@ -10,7 +10,13 @@ class RecoveryConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        from recovery import sweep  # models cannot be imported before the apps are loaded
+        # Models cannot be imported before the apps are loaded.
+        from recovery import startup, sweep
         from sessions_app import hooks
 
-        hooks.register(sweep=sweep.sweep)
+        hooks.register(
+            orphan_found=sweep.orphan_found,
+            sweep=sweep.sweep,
+            outcome_unknown=sweep.outcome_unknown,
+        )
+        startup.start()

@@ -2,19 +2,76 @@
 
 from datetime import datetime
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
+from recovery.recover import Discovered
+from sessions_app import ownership
 from sessions_app.live import wakes
-from sessions_app.models import MessagePart, Session, SessionInput
+from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, Worker
+
+
+def find_orphans(*, now: datetime) -> list[Discovered]:
+    """Sessions whose owner is dead, and unsettled work that nobody owns. Parked ones are left alone."""
+    prove_deaths(now=now)
+    return [*_owned_by(_known_dead()), *_unowned_unsettled()]
+
+
+def look_for_orphans() -> list[Discovered]:
+    """The same without establishing anything: nothing is written."""
+    provable = [worker.pk for worker in _owning() if ownership.looks_dead(worker)]
+    return [*_owned_by(_known_dead() | Q(owner__in=provable)), *_unowned_unsettled()]
+
+
+def _known_dead() -> Q:
+    return Q(owner__stopped_at__isnull=False) | Q(owner__dead_at__isnull=False)
+
+
+def _owned_by(dead: Q) -> list[Discovered]:
+    orphans = Session.objects.filter(dead, owner__isnull=False, parked=False).order_by("pk")
+    return [
+        Discovered(session_id=session_id, owner=owner_id, fence=fence)
+        for session_id, owner_id, fence in orphans.values_list("pk", "owner_id", "fence")
+    ]
+
+
+def prove_deaths(*, now: datetime) -> None:
+    """Look at the lock of every worker that owns something and is not known to have ended."""
+    for worker in _owning():
+        ownership.prove_death(worker, now=now)
+
+
+def _owning() -> "QuerySet[Worker]":
+    owners = Session.objects.filter(owner__isnull=False).order_by().values("owner").distinct()
+    return Worker.objects.filter(pk__in=owners, stopped_at=None, dead_at=None)
+
+
+def find_undetermined() -> list[str]:
+    """Sessions whose owner is neither proved nor assumed dead, and may be alive."""
+    owned = Session.objects.filter(owner__isnull=False, owner__stopped_at=None, owner__dead_at=None)
+    return list(owned.order_by("pk").values_list("pk", flat=True))
+
+
+def _unowned_unsettled() -> list[Discovered]:
+    attempts = ProviderAttempt.objects.filter(
+        settled_at=None, unknown_at=None, session__owner=None
+    ).values_list("session_id", flat=True)
+    parts = MessagePart.objects.filter(ended_at=None, approval="", session__owner=None).values_list(
+        "session_id", flat=True
+    )
+    ids = {*attempts, *parts}
+    rows = (
+        Session.objects.filter(pk__in=ids, owner=None, parked=False).order_by("pk").values_list("pk", "fence")
+    )
+    return [Discovered(session_id=pk, owner=None, fence=fence) for pk, fence in rows]
 
 
 def find_due(*, now: datetime) -> list[str]:
     """Sessions that nobody owns although a run is owed by now or an unheld input wants a wake.
 
-    They only need a wake. Those that got one lately, and parked ones, are left out.
+    They only need a wake. Those that got one lately, parked ones and those that wait for a person are
+    left out.
     """
-    unowned = Q(owner=None, parked=False)
-    owed = Session.objects.filter(unowned, owed_at__lte=now)
+    owed = Session.objects.filter(owner=None, parked=False, owed_at__lte=now)
     unheld = Q(session__hold_seq=None) | Q(admitted_seq__gt=F("session__hold_seq"))
     waiting = SessionInput.objects.filter(
         unheld,
@@ -23,7 +80,9 @@ def find_due(*, now: datetime) -> list[str]:
         wake=True,
         session__owner=None,
         session__parked=False,
-    ).exclude(session__parts__in=MessagePart.objects.filter(ended_at=None, approval="waiting"))
+    ).exclude(
+        session_id__in=MessagePart.objects.filter(ended_at=None, approval="waiting").values("session_id")
+    )
     found = dict(owed.values_list("pk", "wake_enqueued_at"))
     found.update(waiting.values_list("session_id", "session__wake_enqueued_at"))
     return sorted(pk for pk, enqueued_at in found.items() if not wakes.is_fresh(enqueued_at, now=now))

@@ -1,28 +1,57 @@
-"""The periodic sweep of a worker."""
+"""What the core's hooks call: the periodic sweep, an orphan that was met, an outcome that became unknown."""
 
-import logging
 from datetime import datetime
 
-from recovery import discovery
-from sessions_app import inbox
-from sessions_app.live import wakes
-from sessions_app.log import SessionGone, session_transaction
+from django.conf import settings
+from django.utils import timezone
 
-logger = logging.getLogger(__name__)
+from recovery import plan, policy, recover, service, settle
+from sessions_app import hooks, inbox
+from sessions_app.log import SessionTransaction
+from sessions_app.models import MessagePart, ProviderAttempt
 
 
 def sweep(now: datetime, worker_id: str) -> None:
-    """Wake what is due and was not woken lately. However many sweep at once, each gets one wake."""
-    for session_id in discovery.find_due(now=now):
-        try:
-            wake(session_id, now=now)
-        except SessionGone:
-            continue
+    """Recover every orphan, wake everything that is due."""
+    for _ in service.recover_all(worker_id=worker_id, now=now):
+        pass
 
 
-def wake(session_id: str, *, now: datetime) -> None:
-    """Enqueue a wake if, under the lock, one is still due and nobody owns the session."""
-    with session_transaction(session_id, now=now) as tx:
-        if tx.session.owner_id is None and inbox.is_due(tx.session, now=now):
-            logger.info("recovery.wake", extra={"session": session_id})
-            wakes.enqueue(tx)
+def orphan_found(session_id: str, worker_id: str) -> None:
+    service.recover_one(session_id, worker_id, now=timezone.now())
+
+
+def outcome_unknown(tx: SessionTransaction, unknown: hooks.Unknown) -> None:
+    """The same policy and budget as for a crash, in the transaction that fails the step."""
+    made = _plan(tx, unknown)
+    if made.go_on == "continue":
+        tx.set(recovery_count=tx.session.recovery_count + 1)
+    settle.go_on(tx, made, continuation_id=recover.continuation_id(unknown.source))
+
+
+def _plan(tx: SessionTransaction, unknown: hooks.Unknown) -> plan.Plan:
+    attempts = list(
+        ProviderAttempt.objects.filter(
+            message_id=unknown.message_id, unknown_at__isnull=False, decided_at=None
+        )
+    )
+    calls = list(
+        MessagePart.objects.filter(message_id=unknown.message_id, unknown_at__isnull=False, decided_at=None)
+    )
+    effective = policy.effective(tx.session)
+    may_repeat = any(call.hosted or call.effect == "side_effect" for call in calls) or any(
+        attempt.hosted_tools for attempt in attempts
+    )
+    go_on: plan.GoOn = effective.policy
+    if tx.session.recovery_count >= settings.HOLDFAST_RECOVERY_BUDGET:
+        go_on = "park"
+    elif go_on == "continue" and may_repeat and not effective.continues_after_effects:
+        go_on = "ask"
+    has_steer = inbox.wanting_wake(tx.session).filter(delivery="steer", origin="user").exists()
+    return plan.Plan(
+        actions=(),
+        go_on=go_on,
+        unknown_attempts=tuple(attempt.pk for attempt in attempts),
+        unknown_calls=tuple(call.pk for call in calls),
+        admits_continuation=go_on == "continue" and not has_steer,
+    )

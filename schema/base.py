@@ -3,7 +3,6 @@
 from pydantic import BaseModel, ConfigDict, JsonValue
 
 
-
 class Contract(BaseModel):
     """A value object. Unknown fields are refused, and an absent field is never written as null."""
 

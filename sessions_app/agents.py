@@ -2,12 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Final, Literal, cast
 
 from django.conf import settings
 
+from schema.events import RecoveryPolicy
 from schema.problems import InvalidValue
-from sessions_app.models import Agent
+from sessions_app.models import Agent, Session
 
 DEFAULT: Final = "default"
 DEFAULT_STEPS: Final = 25
@@ -70,3 +71,14 @@ def _choice(row: Agent) -> AgentChoice:
 
 def _built_in() -> AgentChoice:
     return AgentChoice(name=DEFAULT, system="", model=settings.HOLDFAST_DEFAULT_MODEL)
+
+
+def recovery_policies() -> dict[str, str]:
+    """The recovery policy of every agent that states one, by name."""
+    return dict(Agent.objects.exclude(recovery_policy="").values_list("name", "recovery_policy"))
+
+
+def recovery_policy(session: Session, of_agent: str) -> RecoveryPolicy:
+    """The policy that counts for a session: its own, its agent's, the site's."""
+    chosen = session.recovery_policy or of_agent or settings.HOLDFAST_RECOVERY_POLICY
+    return cast("RecoveryPolicy", chosen)

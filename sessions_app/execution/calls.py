@@ -113,8 +113,6 @@ class Calls:
             await self._database.run(self._recorder.progress, lines=lines, now=timezone.now())
 
 
-
-
 class Settling(Calls):
     """A step whose attempt completed earlier and whose calls waited for a person."""
 

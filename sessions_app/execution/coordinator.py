@@ -92,7 +92,7 @@ class Drain:
     def cancel(self, reason: StopReason) -> None:
         """Cancel the running stream; a Stop that finds none is seen at the next transaction."""
         self.stop_reason = reason
-        self._nudged.set()
+        self.nudge()
         if self.step is not None:
             self.step.cancel()
 
@@ -131,9 +131,7 @@ class Drain:
     async def _settle(self, held: Held, message_id: str) -> bool:
         """Finish the newest step, whose calls waited for a person."""
         toolset = await registry.toolset()
-        frame = await self.coordinator.database.run(
-            stages.frame_of, message_id=message_id, toolset=toolset
-        )
+        frame = await self.coordinator.database.run(stages.frame_of, message_id=message_id, toolset=toolset)
         return await self._watched(
             calls.Settling(Recorder(held, frame), control=self, database=self.coordinator.database)
         )
@@ -171,13 +169,16 @@ class Drain:
 
     async def _wait_until(self, at: datetime) -> bool:
         """Wait for a retry's time, or until somebody wants the drain. False at a shutdown."""
-        self.stop_reason = None
         self._nudged.clear()
         delay = max(0.0, (at - timezone.now()).total_seconds())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay):
                 await self._nudged.wait()
-        return self.stop_reason != "shutdown" and not self.is_shutting_down
+        return not self.is_shutting_down
+
+    def nudge(self) -> None:
+        """End the wait for a retry, if the drain is in one."""
+        self._nudged.set()
 
 
 def _report_orphan(*, session_id: str, worker_id: str) -> None:
@@ -381,6 +382,7 @@ class Coordinator:
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        await registry.aclose()
         await self._mark_stopped()
         await publish.finish()
         for threads in (self.database, self.heartbeats, self.housekeeping):
@@ -409,7 +411,7 @@ class Coordinator:
                 await act()
             except Exception:
                 logger.exception("worker.periodic_failed")
-            await asyncio.sleep(seconds * random.uniform(0.95, 1.05))
+            await asyncio.sleep(seconds * random.uniform(0.95, 1.05))  # noqa: S311 - spreads load, guards nothing
 
     async def _listen(self, worker_id: str) -> None:
         await nudge.listen(worker_id, self.on_nudge)
@@ -427,6 +429,8 @@ class Coordinator:
     def request_stop(self) -> None:
         self.is_stopping = True
         self._place_free.set()
+        for drain in self.drains.values():
+            drain.nudge()
 
     async def _wait_for_drains(self, seconds: float | None) -> None:
         try:

@@ -10,9 +10,7 @@ from pydantic import JsonValue
 from sessions_app.agents import AgentChoice
 from sessions_app.tools.port import BadArguments, Input, Tool, Toolset
 
-MALFORMED: Final = (
-    "Tool call arguments were malformed JSON and were not executed. Retry with valid JSON."
-)
+MALFORMED: Final = "Tool call arguments were malformed JSON and were not executed. Retry with valid JSON."
 NO_STEPS_LEFT: Final = "Tools are disabled after the maximum agent steps"
 REPEATED_ID: Final = "Another call of this answer has the same id; this one was not executed."
 DENIED: Final = "The user denied this call; it was not executed."

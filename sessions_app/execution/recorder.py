@@ -190,13 +190,9 @@ class Recorder:
         kept: dict[str, JsonValue] = {"call": part.replay or {}, "result": dict(replay)}
         with self._transaction(now) as tx:
             if is_error:
-                tx.append(
-                    ToolFailed(message=self.message_id, part=part.id, error=output, unknown=False)
-                )
+                tx.append(ToolFailed(message=self.message_id, part=part.id, error=output, unknown=False))
             else:
-                tx.append(
-                    ToolSucceeded(message=self.message_id, part=part.id, output=output, replay=kept)
-                )
+                tx.append(ToolSucceeded(message=self.message_id, part=part.id, output=output, replay=kept))
 
     # The end of the attempt
 
@@ -251,9 +247,7 @@ class Recorder:
             self._fail_calls(tx)
             tx.append(self._step_failed(error, is_unknown=is_unknown, usage=usage))
             if is_unknown:
-                stages.outcome_unknown(
-                    tx, hooks.Unknown(source=self._attempt_id, message_id=self.message_id)
-                )
+                stages.outcome_unknown(tx, hooks.Unknown(source=self._attempt_id, message_id=self.message_id))
             return self._go_on(tx, shutting_down=shutting_down)
 
     def _retry(self, error: AttemptError, *, now: datetime, shutting_down: bool) -> "retries.Retry | None":
@@ -264,7 +258,7 @@ class Recorder:
             message_id=self.message_id,
             ordinal=self._request.ordinal,
             now=now,
-            jitter=random.uniform(-1, 1),
+            jitter=random.uniform(-1, 1),  # noqa: S311 - spreads load, guards nothing
         )
 
     def _schedule(self, tx: SessionTransaction, retry: "retries.Retry") -> None:
@@ -324,9 +318,7 @@ class Recorder:
             return stages.stop(tx, message=self.message_id)
         tx.append(ExecutionInterrupted(message=self.message_id, reason="shutdown"))
         if has_unknown:
-            stages.outcome_unknown(
-                tx, hooks.Unknown(source=self.message_id, message_id=self.message_id)
-            )
+            stages.outcome_unknown(tx, hooks.Unknown(source=self.message_id, message_id=self.message_id))
         else:
             inbox.owe(tx, not_before=tx.now)
         stages.hand_on(tx)
@@ -429,5 +421,3 @@ def _incomplete(finished: Finished, *, has_output: bool) -> StepError | None:
     if not has_output:
         return StepError(reason="empty", message="The model returned nothing. Send the message again.")
     return None
-
-

@@ -26,9 +26,7 @@ class Retry:
     reason: str
 
 
-def plan(
-    error: AttemptError, *, message_id: str, ordinal: int, now: datetime, jitter: float
-) -> Retry | None:
+def plan(error: AttemptError, *, message_id: str, ordinal: int, now: datetime, jitter: float) -> Retry | None:
     """The retry after attempt number ``ordinal``, or None: this error is not retried, or not any more.
 
     ``jitter`` is a number from -1 to 1. The wait doubles with each attempt; what the provider asked for

@@ -62,9 +62,7 @@ class CallMade:
     hosted: bool
 
 
-def plan_calls(
-    tx: SessionTransaction, calls: Sequence[CallMade], frame: stages.Frame
-) -> tuple[Enter, ...]:
+def plan_calls(tx: SessionTransaction, calls: Sequence[CallMade], frame: stages.Frame) -> tuple[Enter, ...]:
     """Decide every local call of the answer, store what was decided, return those to enter."""
     entering = []
     seen: set[str] = set()
@@ -90,9 +88,7 @@ def _decide(call: CallMade, frame: stages.Frame, *, is_repeated: bool) -> Plan:
 
 def _store(tx: SessionTransaction, decided: Plan, message_id: str) -> list[Enter]:
     if isinstance(decided, Refuse):
-        tx.append(
-            ToolFailed(message=message_id, part=decided.part_id, error=decided.error, unknown=False)
-        )
+        tx.append(ToolFailed(message=message_id, part=decided.part_id, error=decided.error, unknown=False))
         return []
     earlier = _unknown_twin(tx, decided)
     if isinstance(decided, Ask) or earlier is not None:
@@ -158,9 +154,7 @@ def store_results(tx: SessionTransaction, message_id: str, results: Iterable[Res
         if beyond is not None:
             stored = overflow.store(session_id=tx.session.pk, overflow=beyond, now=tx.now)
         tx.append(
-            ToolSucceeded(
-                message=message_id, part=result.part_id, output=result.output.text, overflow=stored
-            )
+            ToolSucceeded(message=message_id, part=result.part_id, output=result.output.text, overflow=stored)
         )
 
 
@@ -229,9 +223,9 @@ def _has_answers(tx: SessionTransaction) -> bool:
 
 def _end(tx: SessionTransaction, frame: stages.Frame, *, shutting_down: bool) -> bool:
     """All calls have ended: the step ends, and a run is owed if the model is to read the results."""
-    attempt = ProviderAttempt.objects.filter(
-        message_id=frame.message_id, outcome="completed"
-    ).latest("ordinal")
+    attempt = ProviderAttempt.objects.filter(message_id=frame.message_id, outcome="completed").latest(
+        "ordinal"
+    )
     usage = None if attempt.usage is None else Usage.model_validate(attempt.usage)
     tx.append(StepEnded(message=frame.message_id, finish=attempt.finish, usage=usage))
     if frame.has_steps_left:

@@ -226,9 +226,7 @@ def _start_step(tx: SessionTransaction, *, message_id: str, agent: str, model: s
     tx.append(StepStarted(message=message_id, agent=agent, model=model, step=tx.session.step_count))
 
 
-def _fail_unprepared(
-    held: Held, *, detail: str, now: datetime, retry: retries.Retry | None
-) -> bool:
+def _fail_unprepared(held: Held, *, detail: str, now: datetime, retry: retries.Retry | None) -> bool:
     """The step fails before a request could be made, and nothing is owed for it any more."""
     message_id = identity.new_message_id() if retry is None else retry.message_id
     error = StepError(reason="configuration", message=detail)
@@ -295,11 +293,7 @@ def to_cancel(*, held: Sequence[Held]) -> set[str]:
         for session_id, owner_id, fence, interrupt_fence in rows
         if interrupt_fence != fence
     }
-    return {
-        each.session_id
-        for each in held
-        if (each.session_id, each.worker_id, each.fence) not in going_on
-    }
+    return {each.session_id for each in held if (each.session_id, each.worker_id, each.fence) not in going_on}
 
 
 def rewake(*, session_id: str, now: datetime) -> None:

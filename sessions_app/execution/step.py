@@ -28,6 +28,7 @@ from sessions_app.providers.port import (
     TextDelta,
 )
 
+
 class Step:
     """Streams one prepared request and settles its calls. ``run`` stores the step's end, or writes nothing."""
 
@@ -92,14 +93,19 @@ class Step:
                 await self._complete(key, replay)
             case ResponseIdentified(response_id=response_id):
                 self.recorder.response_id = response_id
+            case Finished():
+                self._finished = item
+            case CallStarted() | CallDelta() | CallResult():
+                await self._take_call(item)
+
+    async def _take_call(self, item: CallStarted | CallDelta | CallResult) -> None:
+        match item:
             case CallStarted():
                 await self._start_call(item)
             case CallDelta(key=key, arguments=arguments):
                 self._add_arguments(key, arguments)
             case CallResult():
                 await self._take_result(item)
-            case Finished():
-                self._finished = item
 
     async def _write(self, key: str, kind: Kind, fragment: str) -> None:
         """Add a fragment to its part. A part opens with its first visible character, blanks included."""
@@ -112,9 +118,7 @@ class Step:
                 return
             part = await self._open_part(key, kind)
         if text:
-            publish.delta(
-                self.recorder.held.session_id, self.recorder.message_id, part.id, part.length, text
-            )
+            publish.delta(self.recorder.held.session_id, self.recorder.message_id, part.id, part.length, text)
             part.add(text)
 
     async def _open_part(self, key: str, kind: Kind) -> Part:
@@ -211,7 +215,6 @@ class Step:
                 self._checkpointed[part.id] = part.length
                 grown.append((part.id, part.text()))
         return grown
-
 
     async def write_progress(self) -> None:
         if self._calls is not None:

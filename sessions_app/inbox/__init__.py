@@ -1,15 +1,23 @@
 """The inbox: admit, promote, withdraw, switch delivery, hold."""
 
-from sessions_app.inbox.admit import Admission, admit
+from sessions_app.inbox.admit import Admission, admit, admit_own
 from sessions_app.inbox.change import change_delivery, withdraw
-from sessions_app.inbox.hold import has_pending, hold_undecided, lift, pause
+from sessions_app.inbox.hold import has_pending, hold_undecided, lift, pause, unpark
 from sessions_app.inbox.owed import clear, owe
-from sessions_app.inbox.pending import has_promotable, is_due, pending, promotable, waiting_calls, wanting_wake
+from sessions_app.inbox.pending import (
+    has_promotable,
+    is_due,
+    pending,
+    promotable,
+    waiting_calls,
+    wanting_wake,
+)
 from sessions_app.inbox.promote import promote, promote_steers
 
 __all__ = [
     "Admission",
     "admit",
+    "admit_own",
     "change_delivery",
     "clear",
     "has_pending",
@@ -23,6 +31,7 @@ __all__ = [
     "promotable",
     "promote",
     "promote_steers",
+    "unpark",
     "waiting_calls",
     "wanting_wake",
     "withdraw",

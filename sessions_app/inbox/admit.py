@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from django.db import IntegrityError
 
 from schema.events import PromptAdmitted
 from schema.inputs import Delivery, Origin, content_digest
 from schema.problems import PromptConflict
-from sessions_app.inbox.hold import lift
+from sessions_app.inbox.hold import lift, unpark
 from sessions_app.live import wakes
 from sessions_app.log import SessionTransaction, session_transaction
 from sessions_app.models import SessionInput, SessionMessage, Tombstone
@@ -59,6 +60,25 @@ def admit(
         raise PromptConflict(message_id) from None
 
 
+def admit_own(
+    tx: SessionTransaction, *, message_id: str, text: str, origin: Literal["recovery", "retry"]
+) -> None:
+    """Admit an input of the system's own in the caller's transaction; the caller wakes.
+
+    Raises django.db.IntegrityError when the id was admitted before: then nothing of ``tx`` is stored.
+    """
+    tx.append(
+        PromptAdmitted(
+            message=message_id,
+            text=text,
+            digest=content_digest(text),
+            delivery="steer",
+            origin=origin,
+            wake=True,
+        )
+    )
+
+
 def _is_spoken_for(message_id: str) -> bool:
     messages = SessionMessage.objects.filter(pk=message_id).values("pk")
     return messages.union(Tombstone.objects.filter(pk=message_id).values("pk")).exists()
@@ -104,5 +124,5 @@ def _wake(tx: SessionTransaction, *, origin: str) -> None:
     """A person's prompt that is to run goes past what holds the session back, and takes the rest along."""
     if origin == "user":
         lift(tx, because="prompt")
-        tx.set(parked=False)
+        unpark(tx)
     wakes.enqueue(tx)

@@ -30,3 +30,9 @@ def lift(tx: SessionTransaction, *, because: Literal["prompt", "resume"]) -> Non
     if tx.session.hold_reason == "paused":
         tx.append(SessionUnpaused(reason=because))
     tx.set(hold_seq=None, hold_reason="")
+
+
+def unpark(tx: SessionTransaction) -> None:
+    """A person wants the session to run again: its recoveries count anew."""
+    if tx.session.parked:
+        tx.set(parked=False, recovery_count=0)

@@ -12,7 +12,14 @@ from schema import events
 from schema.attempts import Decision, Usage
 from schema.events import EventData
 from sessions_app.log.errors import ProjectionConflict
-from sessions_app.models import MessagePart, PartCheckpoint, ProviderAttempt, Session, SessionInput, SessionMessage
+from sessions_app.models import (
+    MessagePart,
+    PartCheckpoint,
+    ProviderAttempt,
+    Session,
+    SessionInput,
+    SessionMessage,
+)
 from sessions_app.models.fields import NAME_LENGTH
 
 

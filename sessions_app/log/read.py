@@ -6,8 +6,8 @@ from typing import Final
 
 from pydantic import JsonValue
 
-from schema.events import EventData
 from schema import codec
+from schema.events import EventData
 from sessions_app.models import Session, SessionEvent
 
 MAX_PAGE: Final = 500

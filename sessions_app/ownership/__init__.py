@@ -1,6 +1,6 @@
 """Who may write execution facts: workers, lock files, heartbeats, fences, and how death is established."""
 
-from sessions_app.ownership.deaths import Watch, is_alive, prove_death
+from sessions_app.ownership.deaths import Watch, is_alive, looks_dead, presumed_alive, prove_death
 from sessions_app.ownership.ownership import (
     Refusal,
     give_up,
@@ -21,7 +21,9 @@ __all__ = [
     "has_unsettled_work",
     "is_alive",
     "is_orphan",
+    "looks_dead",
     "owned_sessions",
+    "presumed_alive",
     "prove_death",
     "register",
     "release",

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
 
+from django.db.models import QuerySet
+
 from sessions_app.models import Worker
 from sessions_app.ownership import lockfile
 
@@ -24,12 +26,20 @@ def prove_death(worker: Worker, *, now: datetime) -> bool:
     """
     if not is_alive(worker):
         return True
+    return looks_dead(worker) and establish(worker, death="proved", now=now)
+
+
+def looks_dead(worker: Worker) -> bool:
+    """Whether its row or its lock proves that it ended; nothing is written."""
     recorded = lockfile.Recorded(
         boot_id=worker.boot_id, path=worker.lock_path, device=worker.lock_device, inode=worker.lock_inode
     )
-    if lockfile.look(recorded) != "free":
-        return False
-    return establish(worker, death="proved", now=now)
+    return not is_alive(worker) or lockfile.look(recorded) == "free"
+
+
+def presumed_alive() -> "QuerySet[Worker]":
+    """The workers that nothing durable says ended."""
+    return Worker.objects.filter(stopped_at=None, dead_at=None)
 
 
 def establish(worker: Worker, *, death: Death, now: datetime) -> bool:

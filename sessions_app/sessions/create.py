@@ -11,9 +11,9 @@ from schema.limits import MAX_TITLE_CHARACTERS
 from schema.problems import InvalidId, SessionIdUnavailable
 from schema.text import clean
 from sessions_app import identity
+from sessions_app.agents import DEFAULT, get_agent
 from sessions_app.log import begin_log
 from sessions_app.models import Session, Tombstone
-from sessions_app.agents import DEFAULT, get_agent
 from sessions_app.sessions.names import checked_model
 
 

@@ -13,9 +13,7 @@ if TYPE_CHECKING:
 
 def get(*, user_id: int, session_id: str) -> Session:
     """The user's session with its owner's row. Raises SessionNotFound, also for another user's."""
-    session = (
-        Session.objects.select_related("owner").filter(pk=session_id, user_id=user_id).first()
-    )
+    session = Session.objects.select_related("owner").filter(pk=session_id, user_id=user_id).first()
     if session is None:
         raise SessionNotFound(session_id)
     return session

@@ -20,9 +20,7 @@ def interrupt(*, session_id: str, now: datetime, resume: bool = False) -> bool:
     with session_transaction(session_id, now=now) as tx:
         owner_id = tx.session.owner_id
         if owner_id is not None:
-            tx.set(
-                interrupt_fence=tx.session.fence, interrupt_seq=tx.head_seq, interrupt_resume=resume
-            )
+            tx.set(interrupt_fence=tx.session.fence, interrupt_seq=tx.head_seq, interrupt_resume=resume)
         elif not (_end_waiting_step(tx, resume=resume) or _pause(tx)):
             return False
     if owner_id is not None:

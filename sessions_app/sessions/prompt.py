@@ -46,8 +46,6 @@ def withdraw(*, session_id: str, message_id: str, now: datetime) -> None:
     inbox.withdraw(session_id=session_id, message_id=message_id, now=now)
 
 
-def change_delivery(
-    *, session_id: str, message_id: str, delivery: Delivery, now: datetime
-) -> SessionInput:
+def change_delivery(*, session_id: str, message_id: str, delivery: Delivery, now: datetime) -> SessionInput:
     """See inbox.change_delivery."""
     return inbox.change_delivery(session_id=session_id, message_id=message_id, delivery=delivery, now=now)

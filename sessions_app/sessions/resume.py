@@ -21,7 +21,7 @@ def resume(*, session_id: str, now: datetime) -> bool:
             return True
         if not _has_something_to_do(tx):
             return False
-        tx.set(parked=False)
+        inbox.unpark(tx)
         inbox.owe(tx, not_before=now)
         wakes.enqueue(tx)
         return True

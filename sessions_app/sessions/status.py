@@ -1,7 +1,7 @@
 """Status, derived from durable facts and the owner's liveness, never from a process's memory."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
@@ -9,7 +9,7 @@ from django.db.models import Count, Max, Q
 
 from schema.problems import SessionNotFound
 from schema.status import Facts, Pending, Retry, Status, Unknown, derive
-from sessions_app import ownership
+from sessions_app import agents, ownership
 from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage
 
 
@@ -45,7 +45,13 @@ def statuses(sessions: Sequence[Session], *, now: datetime) -> dict[str, Status]
     ids = [session.pk for session in sessions]
     found = _look(ids)
     rows = Session.objects.select_related("owner").in_bulk(ids)
-    return {pk: _status(row, found[pk], now=now) for pk, row in rows.items()}
+    policies = agents.recovery_policies()
+    return {pk: _status(row, found[pk], asks=_asks(row, policies), now=now) for pk, row in rows.items()}
+
+
+def _asks(session: Session, policies: Mapping[str, str]) -> bool:
+    """Whether what is unknown is left to people; with the policy ``off`` it is only shown."""
+    return agents.recovery_policy(session, policies.get(session.agent, "")) != "off"
 
 
 def _look(ids: Sequence[str]) -> dict[str, _Found]:
@@ -75,12 +81,8 @@ def _look(ids: Sequence[str]) -> dict[str, _Found]:
 
 
 def _look_at_calls(ids: Sequence[str], found: dict[str, _Found]) -> None:
-    waiting_or_unknown = Q(ended_at=None, approval="waiting") | Q(
-        unknown_at__isnull=False, decided_at=None
-    )
-    calls = MessagePart.objects.filter(waiting_or_unknown, session_id__in=ids).order_by(
-        "started_at", "index"
-    )
+    waiting_or_unknown = Q(ended_at=None, approval="waiting") | Q(unknown_at__isnull=False, decided_at=None)
+    calls = MessagePart.objects.filter(waiting_or_unknown, session_id__in=ids).order_by("started_at", "index")
     for session_id, part_id, ended_at in calls.values_list("session_id", "pk", "ended_at"):
         entry = found[session_id]
         (entry.waiting_calls if ended_at is None else entry.unknown_calls).append(part_id)
@@ -93,7 +95,7 @@ def _look_at_retries(ids: Sequence[str], found: dict[str, _Found]) -> None:
             found[session_id].retry = Retry.model_validate(retry)
 
 
-def _status(session: Session, found: _Found, *, now: datetime) -> Status:
+def _status(session: Session, found: _Found, *, asks: bool, now: datetime) -> Status:
     owner_alive = session.owner is not None and not ownership.prove_death(session.owner, now=now)
     facts = Facts(
         owned=session.owner_id is not None,
@@ -101,7 +103,7 @@ def _status(session: Session, found: _Found, *, now: datetime) -> Status:
         retry=owner_alive and found.retry is not None,
         waiting=bool(found.waiting_calls),
         parked=session.parked,
-        undecided=bool(found.unknown or found.unknown_calls),
+        undecided=asks and bool(found.unknown or found.unknown_calls),
         due=session.owed_at is not None or found.newest_wanting_wake > (session.hold_seq or 0),
     )
     return Status(

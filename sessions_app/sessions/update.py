@@ -8,9 +8,9 @@ from schema.events import AgentSwitched, ModelSwitched, RecoveryPolicy, SessionU
 from schema.limits import MAX_TITLE_CHARACTERS
 from schema.text import clean
 from sessions_app import identity
+from sessions_app.agents import get_agent
 from sessions_app.log import SessionTransaction, session_transaction
 from sessions_app.models import Session
-from sessions_app.agents import get_agent
 from sessions_app.sessions.names import checked_model
 
 

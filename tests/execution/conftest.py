@@ -132,6 +132,7 @@ def fast(settings: Any, tmp_path: Any) -> Any:
     settings.HOLDFAST_LEASE_SECONDS = 5
     settings.HOLDFAST_SWEEP_SECONDS = 0.2
     settings.HOLDFAST_CHECKPOINT_SECONDS = 0.05
+    settings.HOLDFAST_RECOVERY_POLICY = "ask"
     return settings
 
 

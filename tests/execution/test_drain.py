@@ -176,7 +176,11 @@ def test_different_sessions_are_drained_at_once(chats: Callable[[], Chat], provi
 
 
 def test_a_full_worker_leaves_the_wake_in_the_queue_and_takes_it_when_there_is_room(
-    chats: Callable[[], Chat], provider: StubProvider, worker: Worker, monkeypatch: pytest.MonkeyPatch, fast: object
+    chats: Callable[[], Chat],
+    provider: StubProvider,
+    worker: Worker,
+    monkeypatch: pytest.MonkeyPatch,
+    fast: object,
 ) -> None:
     gate = Gate()
     provider.scripts = [waits(gate)]

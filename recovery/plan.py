@@ -1,0 +1,223 @@
+"""The plan of one recovery: a pure function from what was found to what is to be done."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+Policy = Literal["continue", "ask", "off"]
+GoOn = Literal["nothing", "owe", "continue", "ask", "off", "park", "paused"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundAttempt:
+    """An attempt between prepared and streaming."""
+
+    id: str
+    message_id: str | None
+    purpose: str
+    state: str
+    has_response: bool
+    hosted_tools: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundPart:
+    """A part that has not ended. ``text`` is its checkpoint."""
+
+    id: str
+    message_id: str
+    kind: str
+    state: str
+    approval: str
+    hosted: bool
+    effect: str
+    text: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FoundMessage:
+    """An assistant message whose step has not ended."""
+
+    id: str
+    seq: int
+    has_completed_attempt: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """A session as it was claimed."""
+
+    policy: Policy
+    continues_after_effects: bool
+    is_over_budget: bool
+    is_asked_to_stop: bool
+    is_run_owed: bool
+    has_waiting_steer: bool
+    """A user's steer that is pending, not held, and wants a wake."""
+    newest_turn_seq: int
+    """The seq of the newest message a model reads; an open message behind it was superseded."""
+    messages: Sequence[FoundMessage] = ()
+    parts: Sequence[FoundPart] = ()
+    attempts: Sequence[FoundAttempt] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndText:
+    part: FoundPart
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailCall:
+    part: FoundPart
+    unknown: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class SettleAttempt:
+    """Never sent, or unknown."""
+
+    attempt: FoundAttempt
+    unknown: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class EndStep:
+    """All calls of a completed attempt have an end: the step ends."""
+
+    message: FoundMessage
+
+
+@dataclass(frozen=True, kw_only=True)
+class FailStep:
+    message: FoundMessage
+    outcome: Literal["interrupted", "unknown"]
+    superseded: bool
+
+
+Action = EndText | FailCall | SettleAttempt | EndStep | FailStep
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """What to settle, in order, and how to go on."""
+
+    actions: tuple[Action, ...]
+    go_on: GoOn
+    unknown_attempts: tuple[str, ...] = ()
+    unknown_calls: tuple[str, ...] = ()
+    admits_continuation: bool = False
+    found: dict[str, int] = field(default_factory=dict)
+
+
+def make(snapshot: Snapshot) -> Plan:
+    """Settle everything that is unfinished; go on only if something is owed, and as policy says.
+
+    The same snapshot gives the same plan. What waits for a person's approval, or got it, stays as it is.
+    """
+    newest = _newest(snapshot)
+    calls = [_fail(part) for part in snapshot.parts if _ends_here(part, newest)]
+    attempts = [
+        SettleAttempt(attempt=attempt, unknown=attempt.state != "prepared") for attempt in snapshot.attempts
+    ]
+    steps = [_step(message, snapshot, newest) for message in snapshot.messages]
+    actions: list[Action] = [
+        *(EndText(part=part) for part in snapshot.parts if part.kind != "tool"),
+        *calls,
+        *attempts,
+        *(step for step in steps if step is not None),
+    ]
+    unknown_attempts = tuple(
+        each.attempt.id for each in attempts if each.unknown and each.attempt.purpose == "step"
+    )
+    unknown_calls = tuple(call.part.id for call in calls if call.unknown)
+    go_on = _go_on(snapshot, newest, calls, attempts)
+    return Plan(
+        actions=tuple(actions),
+        go_on=go_on,
+        unknown_attempts=unknown_attempts,
+        unknown_calls=unknown_calls,
+        admits_continuation=go_on == "continue" and not snapshot.has_waiting_steer,
+        found={
+            "attempts": len(snapshot.attempts),
+            "tools": sum(part.kind == "tool" for part in snapshot.parts),
+            "parts": sum(part.kind != "tool" for part in snapshot.parts),
+        },
+    )
+
+
+def _newest(snapshot: Snapshot) -> FoundMessage | None:
+    """The open message that nothing superseded, if there is one."""
+    newest = max(snapshot.messages, key=lambda message: message.seq, default=None)
+    return newest if newest is not None and newest.seq >= snapshot.newest_turn_seq else None
+
+
+def _ends_here(part: FoundPart, newest: FoundMessage | None) -> bool:
+    """Every call but those that a person was asked about, in the step that is still the newest."""
+    if part.kind != "tool":
+        return False
+    is_answerable = part.state == "pending" and part.approval != ""
+    return not (is_answerable and newest is not None and part.message_id == newest.id)
+
+
+def _fail(part: FoundPart) -> FailCall:
+    """Entered, or run by the provider: it may have had its effect, unless it only reads."""
+    was_entered = part.state == "running" or part.hosted
+    return FailCall(part=part, unknown=was_entered and part.effect != "read")
+
+
+def _step(
+    message: FoundMessage, snapshot: Snapshot, newest: FoundMessage | None
+) -> EndStep | FailStep | None:
+    if message is not newest:
+        return FailStep(message=message, outcome="interrupted", superseded=True)
+    if message.has_completed_attempt and not snapshot.is_asked_to_stop:
+        return None if _waits(snapshot, message) else EndStep(message=message)
+    was_sent = any(
+        attempt.message_id == message.id and attempt.state != "prepared" for attempt in snapshot.attempts
+    )
+    return FailStep(message=message, outcome="unknown" if was_sent else "interrupted", superseded=False)
+
+
+def _waits(snapshot: Snapshot, message: FoundMessage) -> bool:
+    return any(True for _ in _answerable(snapshot.parts, message))
+
+
+def _answerable(parts: Iterable[FoundPart], message: FoundMessage) -> Iterable[FoundPart]:
+    return (
+        part
+        for part in parts
+        if part.kind == "tool"
+        and part.message_id == message.id
+        and part.state == "pending"
+        and part.approval != ""
+    )
+
+
+def _go_on(
+    snapshot: Snapshot,
+    newest: FoundMessage | None,
+    calls: Sequence[FailCall],
+    attempts: Sequence[SettleAttempt],
+) -> GoOn:
+    if snapshot.is_over_budget:
+        return "park"
+    if snapshot.is_asked_to_stop:
+        return "paused"
+    is_unknown = any(each.unknown for each in calls) or any(
+        each.unknown and each.attempt.purpose == "step" for each in attempts
+    )
+    if is_unknown:
+        return _by_policy(snapshot, calls, attempts)
+    if newest is not None and _waits(snapshot, newest):
+        answered = any(part.approval != "waiting" for part in _answerable(snapshot.parts, newest))
+        return "owe" if answered else "nothing"
+    return "owe" if newest is not None or snapshot.is_run_owed else "nothing"
+
+
+def _by_policy(snapshot: Snapshot, calls: Sequence[FailCall], attempts: Sequence[SettleAttempt]) -> GoOn:
+    if snapshot.policy != "continue":
+        return snapshot.policy
+    may_repeat_an_effect = any(
+        call.unknown and (call.part.hosted or call.part.effect == "side_effect") for call in calls
+    ) or any(each.unknown and each.attempt.hosted_tools for each in attempts)
+    return "ask" if may_repeat_an_effect and not snapshot.continues_after_effects else "continue"

@@ -1,0 +1,61 @@
+"""The one service behind the startup hook, the sweep, a wake that met an orphan, and the command."""
+
+import logging
+from collections.abc import Collection, Iterator
+from datetime import datetime
+
+from recovery import discovery, plan
+from recovery.recover import Discovered, Recovered, recover
+from sessions_app import inbox
+from sessions_app.live import wakes
+from sessions_app.log import SessionGone, session_transaction
+from sessions_app.models import Session
+
+logger = logging.getLogger(__name__)
+
+
+def recover_all(
+    *,
+    worker_id: str | None,
+    now: datetime,
+    only: Collection[str] = (),
+    override: plan.Policy | None = None,
+) -> Iterator[Recovered]:
+    """Discover and recover orphans one by one, then wake what is due. Safe anywhere, at any time."""
+    for orphan in discovery.find_orphans(now=now):
+        if not only or orphan.session_id in only:
+            yield recover(orphan, worker_id=worker_id, now=now, override=override)
+    wake_due(now=now, only=only)
+
+
+def recover_one(session_id: str, worker_id: str, *, now: datetime) -> Recovered | None:
+    """Recover a session that a wake or its own worker found without anybody draining it."""
+    session = Session.objects.filter(pk=session_id).first()
+    if session is None:
+        return None
+    orphan = Discovered(session_id=session_id, owner=session.owner_id, fence=session.fence)
+    return recover(orphan, worker_id=worker_id, now=now)
+
+
+def wake_due(*, now: datetime, only: Collection[str] = ()) -> list[str]:
+    """Wake what is due and was not woken lately. However many do this at once, each gets one wake."""
+    woken = []
+    for session_id in discovery.find_due(now=now):
+        if only and session_id not in only:
+            continue
+        try:
+            if _wake(session_id, now=now):
+                woken.append(session_id)
+        except SessionGone:
+            continue
+    return woken
+
+
+def _wake(session_id: str, *, now: datetime) -> bool:
+    """Enqueue a wake if, under the lock, one is still due and nobody owns the session."""
+    with session_transaction(session_id, now=now) as tx:
+        if tx.session.owner_id is not None or not inbox.is_due(tx.session, now=now):
+            return False
+        logger.info("recovery.wake", extra={"session": session_id})
+        wakes.enqueue(tx)
+        return True
