@@ -10,7 +10,7 @@ from schema import text
 from schema.attempts import Usage
 from schema.ids import AttemptId
 from schema.turns import AssistantBlock, CallBlock, ReasoningBlock, ResultTurn, TextBlock, ToolDefinition
-from sessions_app.providers import groups, port, sse, wire
+from sessions_app.providers import call_ids, groups, port, sse, wire
 from sessions_app.providers.groups import AssistantGroup, UserGroup
 from sessions_app.providers.parts import OpenPart
 from sessions_app.providers.scrub import Scrubber
@@ -66,6 +66,10 @@ class Messages:
             body["system"] = request.system
         if request.tools:
             body["tools"] = [_tool(tool) for tool in request.tools]
+        elif stubs := groups.stubs(request.turns):
+            # Calls in the history want tools in the request, also when none may be called.
+            body["tools"] = [_tool(tool) for tool in stubs]
+            body["tool_choice"] = {"type": "none"}
         return body
 
     def reader(self) -> "MessageReader":
@@ -80,33 +84,49 @@ def _message(group: groups.Group) -> JsonValue:
 
 def _assistant_content(group: AssistantGroup) -> Iterator[JsonValue]:
     for block in group.blocks:
-        encoded = _block(block)
-        if encoded is not None:
-            yield encoded
+        yield from _block(block)
 
 
-def _block(block: AssistantBlock) -> JsonValue:
+def _block(block: AssistantBlock) -> Iterator[JsonValue]:
     match block:
         case TextBlock():
-            return {"type": "text", "text": block.text}
+            yield {"type": "text", "text": block.text}
         case ReasoningBlock():
-            return _thinking(block)
+            yield from _thinking(block)
+        case CallBlock(hosted=True):
+            yield from _hosted(block)
         case CallBlock():
-            return {
-                "type": "server_tool_use" if block.hosted else "tool_use",
-                "id": groups.wire_id(block.call_id),
+            yield {
+                "type": "tool_use",
+                "id": call_ids.common(block.call_id),
                 "name": groups.wire_name(block.name),
                 "input": block.input,
             }
 
 
-def _thinking(block: ReasoningBlock) -> JsonValue:
+def _hosted(call: CallBlock) -> Iterator[JsonValue]:
+    """A call that the provider ran, with its result right behind it; without one it is only told."""
+    result = {} if call.result is None else call.result.replay
+    if not isinstance(result.get("type"), str):
+        yield {"type": "text", "text": groups.hosted_note(call)}
+        return
+    call_id = call_ids.hosted(call.call_id)
+    yield {
+        "type": "server_tool_use",
+        **call.replay,
+        "id": call_id,
+        "name": groups.wire_name(call.name),
+        "input": call.input,
+    }
+    yield {**result, "tool_use_id": call_id}
+
+
+def _thinking(block: ReasoningBlock) -> Iterator[JsonValue]:
     """Thinking goes back exactly as it came, or not at all."""
     if isinstance(redacted := block.replay.get("redacted"), str):
-        return {"type": "redacted_thinking", "data": redacted}
-    if isinstance(signature := block.replay.get("signature"), str):
-        return {"type": "thinking", "thinking": block.text, "signature": signature}
-    return None
+        yield {"type": "redacted_thinking", "data": redacted}
+    elif isinstance(signature := block.replay.get("signature"), str):
+        yield {"type": "thinking", "thinking": block.text, "signature": signature}
 
 
 def _user_content(group: UserGroup) -> Iterator[JsonValue]:
@@ -119,7 +139,7 @@ def _user_content(group: UserGroup) -> Iterator[JsonValue]:
 def _result(result: ResultTurn) -> JsonValue:
     encoded: dict[str, JsonValue] = {
         "type": "tool_result",
-        "tool_use_id": groups.wire_id(result.call_id),
+        "tool_use_id": call_ids.common(result.call_id),
         "content": groups.output_of(result),
     }
     if result.failed:

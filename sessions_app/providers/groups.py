@@ -1,16 +1,17 @@
 """Turns grouped by role, as every wire format wants them: alternating, the user first and last. Pure."""
 
-import hashlib
+import json
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from schema.turns import AssistantBlock, AssistantTurn, CallBlock, ResultTurn, TextBlock, Turn
+from schema.turns import AssistantBlock, AssistantTurn, CallBlock, ResultTurn, TextBlock, ToolDefinition, Turn
 
 OPENING: Final = "(The conversation begins with the assistant.)"
 GO_ON: Final = "(Go on.)"
 NO_OUTPUT: Final = "(no output)"
+NOT_OFFERED: Final = "This tool cannot be called any more."
 
 
 @dataclass
@@ -33,7 +34,12 @@ class AssistantGroup:
 
     @property
     def texts(self) -> list[str]:
-        return [block.text for block in self.blocks if isinstance(block, TextBlock)]
+        """What it said; a call that a provider ran is told here, for formats that have no place for it."""
+        return [
+            block.text if isinstance(block, TextBlock) else hosted_note(block)
+            for block in self.blocks
+            if isinstance(block, TextBlock) or (isinstance(block, CallBlock) and block.hosted)
+        ]
 
 
 Group = UserGroup | AssistantGroup
@@ -92,16 +98,30 @@ def output_of(result: ResultTurn) -> str:
     return result.output if result.output.strip() else NO_OUTPUT
 
 
-_ID: Final = re.compile(r"[A-Za-z0-9_-]{1,40}\Z")
-
-
-def wire_id(call_id: str) -> str:
-    """The id of a call as every provider takes it; one that is too long or too free becomes its digest."""
-    if _ID.match(call_id):
-        return call_id
-    return f"call_{hashlib.sha256(call_id.encode(errors='replace')).hexdigest()[:32]}"
-
-
 def wire_name(name: str) -> str:
     """The name of a tool as every provider takes it, also when a model made it up."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", name)[:64] or "unnamed"
+
+
+def hosted_note(call: CallBlock) -> str:
+    """A call that its provider ran, and its result, in words."""
+    given = json.dumps(call.input, ensure_ascii=False)
+    output = "" if call.result is None else call.result.output.strip()
+    return (
+        f"[{call.name or 'A tool'} was run by the provider with {given}. Its result: {output or NO_OUTPUT}]"
+    )
+
+
+def stubs(turns: Iterable[Turn]) -> list[ToolDefinition]:
+    """A definition for each tool that the history calls, for a request that offers none of its own."""
+    names = {
+        wire_name(block.name): None
+        for turn in turns
+        if isinstance(turn, AssistantTurn)
+        for block in turn.blocks
+        if isinstance(block, CallBlock) and not block.hosted
+    }
+    return [
+        ToolDefinition(name=name, description=NOT_OFFERED, parameters={"type": "object", "properties": {}})
+        for name in names
+    ]

@@ -9,8 +9,9 @@ from pydantic import JsonValue
 from schema import text
 from schema.attempts import Usage
 from schema.ids import AttemptId
-from schema.turns import CallBlock, ReasoningBlock, ToolDefinition
-from sessions_app.providers import groups, port, sse, wire
+from schema.turns import CallBlock, ReasoningBlock, ResultTurn, ToolDefinition
+from sessions_app.providers import call_ids, groups, port, sse, wire
+from sessions_app.providers.call_ids import CallIdRule
 from sessions_app.providers.groups import AssistantGroup, UserGroup
 from sessions_app.providers.openai_calls import Calls
 from sessions_app.providers.parts import OpenPart, ThinkTags
@@ -20,6 +21,8 @@ LimitField = Literal["max_tokens", "max_completion_tokens"]
 _REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
 _ECHOED_FIELD: Final = "reasoning_content"
 """DeepSeek and Kimi want this one back with the calls that it led to."""
+
+_BETWEEN: Final = "(no content)"
 
 _FINISHES: Final = {
     "stop": "stop",
@@ -41,8 +44,9 @@ class ChatCompletions:
 
     path = "/chat/completions"
 
-    def __init__(self, *, limit_field: LimitField) -> None:
+    def __init__(self, *, limit_field: LimitField, is_mistral: bool = False) -> None:
         self._limit_field = limit_field
+        self._is_mistral = is_mistral
 
     def headers(self, *, key: str | None, attempt: AttemptId) -> dict[str, str]:
         headers: dict[str, str] = {"x-client-request-id": attempt}
@@ -53,7 +57,7 @@ class ChatCompletions:
     def encode(self, request: port.ModelRequest) -> dict[str, JsonValue]:
         body: dict[str, JsonValue] = {
             "model": request.model,
-            "messages": list(_messages(request)),
+            "messages": list(self._messages(request)),
             "stream": True,
             "stream_options": {"include_usage": True},
         }
@@ -66,21 +70,33 @@ class ChatCompletions:
     def reader(self) -> "ChatReader":
         return ChatReader()
 
+    def _messages(self, request: port.ModelRequest) -> Iterator[JsonValue]:
+        if request.system.strip():
+            yield {"role": "system", "content": request.system}
+        for group in groups.group(request.turns):
+            if isinstance(group, AssistantGroup):
+                yield _assistant_message(group, self._call_id)
+            else:
+                yield from self._user_messages(group)
 
-def _messages(request: port.ModelRequest) -> Iterator[JsonValue]:
-    if request.system.strip():
-        yield {"role": "system", "content": request.system}
-    for group in groups.group(request.turns):
-        if isinstance(group, AssistantGroup):
-            yield _assistant_message(group)
-        else:
-            yield from _user_messages(group)
+    def _user_messages(self, group: UserGroup) -> Iterator[JsonValue]:
+        for result in group.results:
+            yield _result(result, self._call_id)
+        if group.results and group.texts and self._is_mistral:
+            # Mistral takes no user right after a tool.
+            yield {"role": "assistant", "content": _BETWEEN}
+        if group.texts:
+            yield {"role": "user", "content": "\n\n".join(group.texts)}
+
+    @property
+    def _call_id(self) -> CallIdRule:
+        return call_ids.nine if self._is_mistral else call_ids.common
 
 
-def _assistant_message(group: AssistantGroup) -> JsonValue:
+def _assistant_message(group: AssistantGroup, call_id: CallIdRule) -> JsonValue:
     message: dict[str, JsonValue] = {"role": "assistant", "content": "\n\n".join(group.texts) or None}
     if group.calls:
-        message["tool_calls"] = [_call(call) for call in group.calls]
+        message["tool_calls"] = [_call(call, call_id) for call in group.calls]
         reasoning = "".join(_echoed(group))
         if reasoning:
             message[_ECHOED_FIELD] = reasoning
@@ -93,22 +109,19 @@ def _echoed(group: AssistantGroup) -> Iterator[str]:
             yield block.text
 
 
-def _call(call: CallBlock) -> JsonValue:
+def _call(call: CallBlock, call_id: CallIdRule) -> JsonValue:
     arguments = json.dumps(call.input, ensure_ascii=False, separators=(",", ":"))
     function: JsonValue = {"name": groups.wire_name(call.name), "arguments": arguments}
-    return {"id": groups.wire_id(call.call_id), "type": "function", "function": function}
+    return {"id": call_id(call.call_id), "type": "function", "function": function}
 
 
-def _user_messages(group: UserGroup) -> Iterator[JsonValue]:
-    for result in group.results:
-        output = groups.output_of(result)
-        yield {
-            "role": "tool",
-            "tool_call_id": groups.wire_id(result.call_id),
-            "content": f"Error: {output}" if result.failed else output,
-        }
-    if group.texts:
-        yield {"role": "user", "content": "\n\n".join(group.texts)}
+def _result(result: ResultTurn, call_id: CallIdRule) -> JsonValue:
+    output = groups.output_of(result)
+    return {
+        "role": "tool",
+        "tool_call_id": call_id(result.call_id),
+        "content": f"Error: {output}" if result.failed else output,
+    }
 
 
 def _tool(tool: ToolDefinition) -> JsonValue:

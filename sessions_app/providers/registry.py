@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from typing import Final
+from urllib.parse import urlsplit
 
 from sessions_app.providers import anthropic, catalog, openai_chat, port, wire
 from sessions_app.providers.demo.provider import ScriptedDemo
@@ -89,7 +90,10 @@ def _wire_format(name: str, access: catalog.Access) -> wire.WireFormat:
     if name == "anthropic":
         return anthropic.Messages()
     # OpenAI's reasoning models refuse the old name of the limit, compatible servers may not know the new one.
-    return openai_chat.ChatCompletions(limit_field="max_completion_tokens" if access.is_own else "max_tokens")
+    return openai_chat.ChatCompletions(
+        limit_field="max_completion_tokens" if access.is_own else "max_tokens",
+        is_mistral=(urlsplit(access.base_url).hostname or "").endswith("mistral.ai"),
+    )
 
 
 def resolve(model: str) -> tuple[port.Provider, str]:

@@ -16,6 +16,7 @@ from schema.turns import (
     AssistantBlock,
     AssistantTurn,
     CallBlock,
+    HostedResult,
     ReasoningBlock,
     ResultTurn,
     TextBlock,
@@ -23,7 +24,8 @@ from schema.turns import (
     Turn,
     UserTurn,
 )
-from sessions_app.providers import anthropic, groups, openai_chat, port
+from sessions_app.providers import anthropic, call_ids, openai_chat, port
+from sessions_app.providers.call_ids import CallIdRule
 from tests.providers.asking import ATTEMPT, request, result, said
 
 CHAT = openai_chat.ChatCompletions(limit_field="max_completion_tokens")
@@ -199,8 +201,101 @@ def test_an_id_that_a_provider_refuses_is_mapped_alike_for_call_and_result(call_
     use = body["messages"][1]["content"][0]
     answer = body["messages"][2]["content"][0]
     assert use["id"] == answer["tool_use_id"]
-    assert groups.wire_id(use["id"]) == use["id"]
+    assert call_ids.common(use["id"]) == use["id"]
     assert use["name"] == "a_b"
+
+
+@pytest.mark.parametrize("rule", [call_ids.common, call_ids.nine, call_ids.hosted])
+def test_ids_that_begin_alike_stay_apart_and_mapped_ones_stay_as_they_are(rule: CallIdRule) -> None:
+    given = [f"{'x' * 70}{n}" for n in range(100)] + ["a b", "a_b", "a:b", "", " "]
+
+    mapped = [rule(each) for each in given]
+
+    assert len(set(mapped)) == len(given)
+    assert [rule(each) for each in mapped] == mapped
+
+
+def test_mistral_gets_ids_of_nine_characters_and_no_user_right_after_a_tool() -> None:
+    turns = (
+        "Add",
+        AssistantTurn(blocks=(CALL, CallBlock(call_id="abcdefgh9", name="add", input={}))),
+        result("2"),
+        result("3", call_id="abcdefgh9"),
+        "Thanks",
+    )
+    body: Any = openai_chat.ChatCompletions(limit_field="max_tokens", is_mistral=True).encode(request(*turns))
+
+    _, assistant, first, second, between, last = body["messages"]
+    ids = [call["id"] for call in assistant["tool_calls"]]
+    assert ids == [first["tool_call_id"], second["tool_call_id"]] == [call_ids.nine("c1"), "abcdefgh9"]
+    assert (between["role"], last["role"]) == ("assistant", "user")
+
+
+def test_a_request_with_calls_and_without_tools_brings_definitions_that_may_not_be_called() -> None:
+    turns = ("Add", AssistantTurn(blocks=(CALL, CALL)), result("2"), result("2"))
+
+    body = messages(*turns)
+
+    assert [tool["name"] for tool in body["tools"]] == ["add"]
+    assert body["tool_choice"] == {"type": "none"}
+    assert "tool_choice" not in messages(*turns, tools=(ADD,))
+    assert "tools" not in messages("Hi")
+    assert "tools" not in chat(*turns)
+
+
+SEARCH = CallBlock(
+    call_id="srvtoolu_1",
+    name="web_search",
+    input={"query": "weather"},
+    hosted=True,
+    result=HostedResult(
+        output="Sunny.",
+        replay={"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+    ),
+)
+HOSTED = AssistantTurn(blocks=(SEARCH, TextBlock(text="It is sunny.")))
+
+
+def test_a_hosted_call_goes_back_to_anthropic_with_its_result_beside_it() -> None:
+    assert messages("Weather?", HOSTED, "Thanks")["messages"][1]["content"] == [
+        {
+            "type": "server_tool_use",
+            "id": "srvtoolu_1",
+            "name": "web_search",
+            "input": {"query": "weather"},
+        },
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+        {"type": "text", "text": "It is sunny."},
+    ]
+
+
+def test_a_hosted_call_whose_id_was_mapped_is_mapped_in_its_result_too() -> None:
+    content = messages(
+        "Weather?", AssistantTurn(blocks=(SEARCH.model_copy(update={"call_id": "ws:1"}),)), "Thanks"
+    )["messages"][1]["content"]
+
+    assert content[0]["id"] == content[1]["tool_use_id"] == call_ids.hosted("ws:1")
+
+
+def test_a_hosted_call_of_a_connected_server_keeps_its_own_type_and_fields() -> None:
+    call = SEARCH.model_copy(update={"replay": {"type": "mcp_tool_use", "server_name": "notes"}})
+    body: Any = MESSAGES.encode(request("Weather?", AssistantTurn(blocks=(call,)), "Thanks"))
+
+    use = body["messages"][1]["content"][0]
+    assert (use["type"], use["server_name"]) == ("mcp_tool_use", "notes")
+
+
+def test_a_hosted_call_is_told_in_words_where_it_has_no_place() -> None:
+    note = '[web_search was run by the provider with {"query": "weather"}. Its result: Sunny.]'
+    bare = SEARCH.model_copy(update={"result": HostedResult(output="Sunny.")})
+
+    assert chat("Weather?", HOSTED, "Thanks")["messages"][1] == {
+        "role": "assistant",
+        "content": f"{note}\n\nIt is sunny.",
+    }
+    assert messages("Weather?", AssistantTurn(blocks=(bare,)), "Thanks")["messages"][1]["content"] == [
+        {"type": "text", "text": note}
+    ]
 
 
 def test_headers_carry_key_and_attempt() -> None:

@@ -1,12 +1,15 @@
 """Model names lead to providers, or to an error that says what to do."""
 
+from typing import Any
+
 import pytest
 from pytest_django import Settings
 
-from sessions_app.providers import registry
+from schema.turns import AssistantTurn, CallBlock
+from sessions_app.providers import call_ids, registry
 from sessions_app.providers.demo.provider import ScriptedDemo
 from sessions_app.providers.remote import RemoteProvider
-from tests.providers.asking import ask, request
+from tests.providers.asking import ask, request, result
 
 
 @pytest.fixture(autouse=True)
@@ -30,6 +33,22 @@ def test_a_model_name_may_hold_colons_and_slashes(settings: Settings) -> None:
     assert isinstance(provider, RemoteProvider)
     assert provider.name == "openai"
     assert model == "meta/llama-3:70b"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "expected"),
+    [("https://api.mistral.ai/v1", call_ids.nine("call_1")), ("https://mistral.ai.example/v1", "call_1")],
+)
+def test_a_server_of_mistral_gets_the_ids_it_accepts(
+    settings: Settings, base_url: str, expected: str
+) -> None:
+    settings.OPENAI_BASE_URL = base_url
+    provider, model = registry.resolve("openai:some-model")
+    call = AssistantTurn(blocks=(CallBlock(call_id="call_1", name="add", input={}),))
+
+    assert isinstance(provider, RemoteProvider)
+    body: Any = provider._wire_format.encode(request(call, result("2", call_id="call_1"), model=model))
+    assert body["messages"][-1]["tool_call_id"] == expected
 
 
 @pytest.mark.parametrize("name", ["", "demo", ":scripted", "demo:", "demo: ", "De mo:x", "openai"])
