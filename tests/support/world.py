@@ -132,8 +132,13 @@ def wakes() -> list[str]:
 
 def forget_wakes(session_id: str) -> None:
     """As if every wake of the queue had run and met nothing to do."""
-    OrmQ.objects.all().delete()
+    forget_queue()
     change(session_id, wake_enqueued_at=None)
+
+
+def forget_queue() -> None:
+    """Lose every wake."""
+    OrmQ.objects.all().delete()
 
 
 def rows_of(model: type[models.Model], **where: Any) -> list[Mapping[str, Any]]:
