@@ -1,0 +1,64 @@
+"""Attempts: what is proved of each request to a provider."""
+
+from typing import Any
+
+from django.contrib import admin
+from django.http import HttpRequest
+from django.utils.safestring import SafeString
+
+from sessions_app.admin.base import NOTHING, folded, table
+from sessions_app.admin.transcript import OfSession
+from sessions_app.models import ProviderAttempt
+from sessions_app.sessions import shapes, undecided
+
+
+class Undecided(admin.SimpleListFilter):
+    title = "needs decision"
+    parameter_name = "needs_decision"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "Yes")]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        return undecided.undecided(queryset) if self.value() == "yes" else queryset
+
+
+@admin.register(ProviderAttempt)
+class ProviderAttemptAdmin(OfSession):
+    list_display = (
+        *("id", "of_session", "purpose", "state", "outcome", "error_class", "asked"),
+        *("prepared_at", "dispatched_at", "first_output_at", "settled_at"),
+    )
+    list_filter = (Undecided,)
+    position = "prepared_at"
+    identities = ("pk", "session_id", "message_id")
+    search_help_text = "The whole id, or the id of the message or session"
+    exclude = ("error", "usage", "decision")
+    readonly_fields = ("facts", "shown_error", "shown_usage", "shown_decision")
+
+    @admin.display(description="class")
+    def error_class(self, row: ProviderAttempt) -> str:
+        return str((row.error or {}).get("error_class", NOTHING))
+
+    @admin.display(description="model")
+    def asked(self, row: ProviderAttempt) -> str:
+        return f"{row.provider}:{row.model}"
+
+    @admin.display(description="facts in order")
+    def facts(self, row: ProviderAttempt) -> SafeString:
+        facts = shapes.attempt_facts(row)
+        return table(
+            ("at", "fact", "detail"), ([fact["at"], fact["fact"], folded(fact["detail"])] for fact in facts)
+        )
+
+    @admin.display(description="error")
+    def shown_error(self, row: ProviderAttempt) -> SafeString | str:
+        return folded(row.error)
+
+    @admin.display(description="usage")
+    def shown_usage(self, row: ProviderAttempt) -> SafeString | str:
+        return folded(row.usage)
+
+    @admin.display(description="decision")
+    def shown_decision(self, row: ProviderAttempt) -> SafeString | str:
+        return folded(row.decision)

@@ -1,0 +1,250 @@
+"""All that is stored can be looked at, by id, for a fixed number of statements; nothing can be changed."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.apps import apps
+from django.contrib import admin
+from django.contrib.auth.models import Permission, User
+from django.db import connection
+from django.db.models import Model
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+from django.utils import timezone
+
+from sessions_app import access, models
+from sessions_app.models import ApiToken, PartCheckpoint, Session, SetupLink, Tombstone, ToolOverflow
+from tests.api.test_attempts import attempt
+from tests.support import world
+from tests.web.conversations import Conversation
+
+pytestmark = pytest.mark.django_db
+
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+CONFIGURED = {models.Agent, models.McpServer}
+SHOWN = sorted(
+    (model for model in apps.get_app_config("sessions_app").get_models() if model not in CONFIGURED),
+    key=lambda model: model.__name__,
+)
+
+
+def everything(user_id: int) -> str:
+    """One more row in every table, with hostile text wherever a text goes."""
+    session_id = world.session(user_id=user_id, title=HOSTILE)
+    conversation = Conversation(session_id=session_id)
+    conversation.exchange(HOSTILE, HOSTILE)
+    part = conversation.begin_text(conversation.begin_answer(), HOSTILE)
+    attempt(session_id, end="unknown")
+    world.prompt(session_id, HOSTILE)
+    world.change(session_id, owner=world.worker(host=HOSTILE))
+    access.create_token(user_id=user_id, name=HOSTILE, now=timezone.now())
+    SetupLink.objects.create(digest=part, created_at=timezone.now())
+    Tombstone.objects.create(pk=f"dead-{session_id}", deleted_at=timezone.now())
+    ToolOverflow.objects.create(
+        pk=f"ovf_{session_id}", session_id=session_id, created_at=timezone.now(), content=b"x", is_text=True
+    )
+    return session_id
+
+
+def list_of(model: type[Model]) -> str:
+    return reverse(f"admin:{model._meta.app_label}_{model._meta.model_name}_changelist")
+
+
+def page_of(row: Model) -> str:
+    return reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_change", args=[row.pk])
+
+
+def statements(act: Callable[[], Any]) -> list[str]:
+    with CaptureQueriesContext(connection) as asked:
+        act()
+    return [query["sql"] for query in asked.captured_queries]
+
+
+def test_every_model_is_registered() -> None:
+    assert [model for model in (*SHOWN, *CONFIGURED) if not admin.site.is_registered(model)] == []
+
+
+@pytest.mark.parametrize("model", SHOWN)
+def test_a_list_costs_the_same_however_many_rows_it_shows(
+    browser: Client, administrator: User, model: type[Model]
+) -> None:
+    def look() -> None:
+        assert browser.get(list_of(model)).status_code == 200
+
+    for _ in range(2):
+        everything(administrator.pk)
+    look()
+    few = statements(look)
+    for _ in range(4):
+        everything(administrator.pk)
+    many = statements(look)
+
+    assert len(many) == len(few) <= 10
+    assert not [sql for sql in many if "COUNT(*)" in sql]
+
+
+@pytest.mark.parametrize("model", SHOWN)
+def test_a_row_is_shown_and_what_it_holds_is_no_markup(
+    browser: Client, administrator: User, model: type[Model]
+) -> None:
+    everything(administrator.pk)
+
+    pages = [browser.get(list_of(model))]
+    pages += [browser.get(page_of(row)) for row in model._default_manager.all()]
+
+    assert len(pages) > 1
+    for page in pages:
+        assert page.status_code == 200
+        assert b"<script>alert" not in page.content
+        assert b"<img src=x" not in page.content
+
+
+def test_the_page_of_a_session_costs_the_same_however_long_it_is(
+    browser: Client, administrator: User
+) -> None:
+    session_id = everything(administrator.pk)
+    page = page_of(Session(pk=session_id))
+    few = statements(lambda: browser.get(page))
+    for number in range(3):
+        Conversation(session_id=session_id).exchange(f"Question {number}", "Answer")
+    many = statements(lambda: browser.get(page))
+
+    assert len(many) == len(few) <= 20
+
+
+def test_the_page_of_a_session_links_what_belongs_to_it(browser: Client, administrator: User) -> None:
+    session_id = everything(administrator.pk)
+    session = Session.objects.get(pk=session_id)
+
+    shown = browser.get(page_of(session)).content.decode()
+
+    for rows in (session.attempts, session.inputs, session.messages, session.events):
+        assert all(page_of(row) in shown for row in rows.all())
+    assert "prompt.admitted" in shown
+    assert "orphaned" in shown or "busy" in shown
+
+
+@pytest.mark.parametrize("model", SHOWN)
+def test_not_even_a_superuser_changes_adds_or_deletes(
+    browser: Client, administrator: User, model: type[Model]
+) -> None:
+    everything(administrator.pk)
+    before = world.rows_of(model)
+    row = model._default_manager.first()
+    assert row is not None
+
+    answers = [
+        browser.get(f"{list_of(model)}add/"),
+        browser.post(f"{list_of(model)}add/", {}),
+        browser.post(page_of(row), {"title": "changed"}),
+        browser.post(page_of(row).replace("change/", "delete/"), {"post": "yes"}),
+        browser.post(
+            list_of(model), {"action": "delete_selected", "_selected_action": row.pk, "post": "yes"}
+        ),
+    ]
+
+    # A list without acts ignores an act that is asked of it.
+    assert {answer.status_code for answer in answers[:-1]} == {403}
+    assert answers[-1].status_code in (200, 302)
+    assert world.rows_of(model) == before
+
+
+def test_a_session_is_found_by_its_whole_id(browser: Client, administrator: User) -> None:
+    wanted, other = everything(administrator.pk), everything(administrator.pk)
+
+    for model in (Session, models.SessionEvent, models.ProviderAttempt, models.SessionInput):
+        found = browser.get(list_of(model), {"q": wanted}).content.decode()
+        assert wanted in found
+        assert other not in found
+    for nothing in ("\0", wanted[:-1], "nothing"):
+        page = browser.get(list_of(Session), {"q": nothing})
+        assert page.status_code == 200
+        assert nothing == "\0" or wanted not in page.content.decode().replace(f'value="{nothing}"', "")
+
+
+@pytest.mark.parametrize("name", ["needs_decision", "owned", "owed"])
+def test_sessions_are_filtered(browser: Client, administrator: User, name: str) -> None:
+    plain = world.session(user_id=administrator.pk)
+    wanted = {
+        "needs_decision": world.session(user_id=administrator.pk),
+        "owned": world.owned(user_id=administrator.pk).session_id,
+        "owed": world.session(user_id=administrator.pk),
+    }
+    world.change(wanted["needs_decision"], parked=True)
+    world.change(wanted["owed"], owed_at=timezone.now())
+
+    shown = browser.get(list_of(Session), {name: "yes"}).content.decode()
+
+    assert [each for each in (plain, *wanted.values()) if each in shown] == [wanted[name]]
+
+
+def test_states_of_workers_are_told(browser: Client) -> None:
+    world.worker()
+    world.worker(stopped_at=timezone.now())
+    world.worker(dead_at=timezone.now(), death="proved")
+
+    shown = browser.get(list_of(models.Worker)).content.decode()
+
+    assert all(f">{state}</td>" in shown for state in ("alive", "stopped", "dead (proved)"))
+
+
+def test_digests_of_secrets_are_not_shown(browser: Client, administrator: User) -> None:
+    everything(administrator.pk)
+    for row in (ApiToken.objects.get(), SetupLink.objects.get()):
+        for address in (list_of(type(row)), page_of(row)):
+            assert row.digest.encode() not in browser.get(address).content
+
+
+def test_tokens_are_revoked_by_those_who_may(browser: Client, administrator: User) -> None:
+    token = access.create_token(user_id=administrator.pk, name="", now=timezone.now()).token
+    kept = access.create_token(user_id=administrator.pk, name="", now=timezone.now()).token
+    revoke = {"action": "revoke", "_selected_action": token.pk}
+    looker = Client()
+    staff = User.objects.create_user("staff", is_staff=True)
+    staff.user_permissions.add(Permission.objects.get(codename="view_apitoken"))
+    looker.force_login(staff)
+
+    assert looker.get(list_of(ApiToken)).status_code == 200
+    looker.post(list_of(ApiToken), revoke)
+    assert not ApiToken.objects.filter(revoked_at__isnull=False).exists()
+    browser.post(list_of(ApiToken), revoke)
+
+    assert list(ApiToken.objects.filter(revoked_at=None)) == [kept]
+
+
+def test_agents_are_configured(browser: Client) -> None:
+    add = reverse("admin:sessions_app_agent_add")
+    form = {"name": "pirate", "system": "Talk like one.", "model": "", "steps": "25", "tool_modes": "{}"}
+
+    added = browser.post(add, form)
+
+    assert added.status_code == 302, added.content
+    assert models.Agent.objects.get().system == "Talk like one."
+    browser.post(page_of(models.Agent.objects.get()), form | {"name": "other", "system": "Softly."})
+    assert [(agent.name, agent.system) for agent in models.Agent.objects.all()] == [("pirate", "Softly.")]
+
+
+def test_staff_without_permission_and_strangers_see_nothing(administrator: User) -> None:
+    session_id = everything(administrator.pk)
+    staff = User.objects.create_user("staff", is_staff=True)
+    client = Client()
+    assert client.get(list_of(Session)).status_code == 302
+    client.force_login(staff)
+
+    for model in SHOWN:
+        assert client.get(list_of(model)).status_code == 403
+    assert client.get(page_of(Session(pk=session_id))).status_code == 403
+
+
+def test_the_queue_is_not_edited_by_hand() -> None:
+    queue = apps.get_app_config("django_q").get_models()
+
+    assert [model for model in queue if admin.site.is_registered(model)] == []
+
+
+def test_checkpoints_show_the_text_so_far(browser: Client, administrator: User) -> None:
+    everything(administrator.pk)
+
+    assert b"&lt;script&gt;" in browser.get(list_of(PartCheckpoint)).content
