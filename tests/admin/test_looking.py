@@ -23,7 +23,7 @@ from tests.web.conversations import Conversation
 pytestmark = pytest.mark.django_db
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-CONFIGURED = {models.Agent, models.McpServer}
+CONFIGURED: set[type[Model]] = {models.Agent, models.McpServer}
 SHOWN = sorted(
     (model for model in apps.get_app_config("sessions_app").get_models() if model not in CONFIGURED),
     key=lambda model: model.__name__,
