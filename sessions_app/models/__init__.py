@@ -5,6 +5,7 @@ from sessions_app.models.attempts import ProviderAttempt
 from sessions_app.models.catalog import Agent, McpServer
 from sessions_app.models.inputs import SessionInput
 from sessions_app.models.messages import MessagePart, PartCheckpoint, SessionMessage, ToolOverflow
+from sessions_app.models.notes import SessionNote
 from sessions_app.models.sessions import Session, SessionEvent, Tombstone
 from sessions_app.models.workers import Worker
 
@@ -19,6 +20,7 @@ __all__ = [
     "SessionEvent",
     "SessionInput",
     "SessionMessage",
+    "SessionNote",
     "SetupLink",
     "Tombstone",
     "ToolOverflow",

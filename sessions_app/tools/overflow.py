@@ -41,12 +41,15 @@ def bound(output: Output) -> Bounded:
     # A character takes at most four bytes: nothing is cleaned that would not be stored.
     text = clean(output.content[: STORED_BYTES + 1])
     if _is_short(text, INLINE_BYTES):
-        return Bounded(text=text)
+        return Bounded(text=text, overflow=_beside(output.whole))
     whole = text.encode()
     stored = _beginning(whole, STORED_BYTES)
     shown = _beginning(whole, INLINE_BYTES)
     note = _note(shown=len(shown), stored=len(stored), whole=len(whole) + len(output.content) - len(text))
-    return Bounded(text=f"{shown.decode()}\n\n[{note}]", overflow=Overflow(content=stored, is_text=True))
+    return Bounded(
+        text=f"{shown.decode()}\n\n[{note}]",
+        overflow=_beside(output.whole) or Overflow(content=stored, is_text=True),
+    )
 
 
 def store(*, session_id: str, overflow: Overflow, now: datetime) -> str:
@@ -70,6 +73,10 @@ def error_text(output: Output) -> str:
     if _is_short(text, ERROR_BYTES):
         return text.strip() or "The tool failed and did not say why."
     return f"{_beginning(text.encode(), ERROR_BYTES).decode()} [cut]"
+
+
+def _beside(whole: bytes | None) -> Overflow | None:
+    return None if whole is None else Overflow(content=whole[:STORED_BYTES], is_text=False)
 
 
 def _binary(content: bytes) -> Bounded:

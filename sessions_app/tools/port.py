@@ -34,6 +34,8 @@ class Output:
     content: str | bytes
     is_error: bool = False
     """The tool ran to its end and says that it failed: known, and told to the model as an error."""
+    whole: bytes | None = None
+    """The whole answer, when the text names parts of it that are no text; stored and linked."""
 
 
 INTERRUPTED: Final = "Tool execution interrupted"

@@ -1,5 +1,6 @@
 """Which tools there are."""
 
+import asyncio
 import functools
 import importlib
 import logging
@@ -9,12 +10,18 @@ from typing import Final
 
 from django.conf import settings
 
-from sessions_app.tools.builtin import calculator, current_time
+from sessions_app.tools.builtin import calculator, current_time, fetch_page, notebook, send_webhook
+from sessions_app.tools.mcp.servers import Servers
 from sessions_app.tools.port import Tool, Toolset
 
 logger = logging.getLogger(__name__)
 
-BUILTIN: Final[tuple[Tool, ...]] = (current_time.current_time, calculator.calculator)
+BUILTIN: Final[tuple[Tool, ...]] = (
+    current_time.current_time,
+    calculator.calculator,
+    fetch_page.fetch_page,
+    notebook.notebook,
+)
 
 
 class DuplicateTool(Exception):
@@ -34,17 +41,58 @@ class UnusableTool(Exception):
 
 
 async def toolset() -> Toolset:
-    """The tools of this moment.
+    """The tools of this moment, as the loop that asks sees them; unchanged ones are the same objects.
 
+    A server that is away has none. The first call waits a few seconds at most for servers to connect.
     Raises UnusableTool or DuplicateTool when the settings name something that cannot be offered.
     """
-    return Toolset(tools=local(tuple(settings.HOLDFAST_TOOLS)))
+    remote = await _servers_here().tools()
+    return Toolset(tools=_together(local(), remote))
+
+
+async def aclose() -> None:
+    """End what toolset() keeps up on this loop: sessions with MCP servers, and their processes."""
+    global _servers
+    servers, _servers = _servers, None
+    if servers is not None and servers.loop is asyncio.get_running_loop():
+        await servers.aclose()
+
+
+_servers: Servers | None = None
+
+
+def _servers_here() -> Servers:
+    """One for the process: its loop is the coordinator's. A loop that is closed takes its own with it."""
+    global _servers
+    if _servers is None or _servers.loop is not asyncio.get_running_loop():
+        _servers = Servers()
+    return _servers
+
+
+def _together(local: dict[str, Tool], remote: list[Tool]) -> dict[str, Tool]:
+    """What is ours comes first; a tool of a server that has a name already given is left out."""
+    tools = dict(local)
+    for tool in remote:
+        if tool.name not in tools:
+            tools[tool.name] = tool
+        elif tool.name not in _left_out:
+            _left_out.add(tool.name)
+            logger.warning("tools.registry.left_out", extra={"tool": tool.name})
+    return tools
+
+
+_left_out: Final[set[str]] = set()
+
+
+def local() -> dict[str, Tool]:
+    """The built-in tools that are enabled and those that the setting names, by name."""
+    return _local(tuple(settings.HOLDFAST_TOOLS), bool(settings.HOLDFAST_WEBHOOK_URLS))
 
 
 @functools.cache
-def local(paths: tuple[str, ...]) -> dict[str, Tool]:
-    """The built-in tools and those that the setting names, by name."""
-    return by_name([*BUILTIN, *(tool for path in paths for tool in load(path))])
+def _local(paths: tuple[str, ...], has_webhooks: bool) -> dict[str, Tool]:
+    webhooks = [send_webhook.send_webhook] if has_webhooks else []
+    return by_name([*BUILTIN, *webhooks, *(tool for path in paths for tool in load(path))])
 
 
 def by_name(tools: Iterable[Tool]) -> dict[str, Tool]:

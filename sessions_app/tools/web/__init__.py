@@ -1,0 +1,1 @@
+"""Asking the web for a stranger: only public addresses, everything bounded."""
