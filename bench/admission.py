@@ -80,15 +80,14 @@ def served(database: str) -> Iterator[tuple[Instance, str]]:
         instance = stack.enter_context(Instance.prepare(directory, database_url=url))
         instance.manage("migrate", "--verbosity", "0")
         instance.start("--web-only")
-        instance.manage("createsuperuser", "--noinput", **_ADMINISTRATOR)
+        instance.manage(
+            "createsuperuser",
+            "--noinput",
+            DJANGO_SUPERUSER_USERNAME="bench",
+            DJANGO_SUPERUSER_PASSWORD="only for this bench",
+            DJANGO_SUPERUSER_EMAIL="bench@example.org",
+        )
         yield instance, instance.manage("create_api_token", "bench").stdout.strip()
-
-
-_ADMINISTRATOR: Final = {
-    "DJANGO_SUPERUSER_USERNAME": "bench",
-    "DJANGO_SUPERUSER_PASSWORD": "only for this bench",
-    "DJANGO_SUPERUSER_EMAIL": "bench@example.org",
-}
 
 
 def main() -> None:

@@ -18,7 +18,7 @@ from django.db import connection
 P = ParamSpec("P")
 T = TypeVar("T")
 
-_THREADS: Final = 4
+THREADS: Final = 4
 """Each keeps a connection: fewer than the pool holds, so that pages and sockets never wait for these."""
 
 _TRUSTED_SECONDS: Final = 1.0
@@ -54,7 +54,7 @@ def in_thread(unit: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
 @cache
 def _executor() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="api")
+    return ThreadPoolExecutor(THREADS, thread_name_prefix="api")
 
 
 def _drop_if_lost() -> None:
