@@ -56,7 +56,7 @@ SESSION_NOTES: Final[dict[str, str]] = {
         "A new message is answered as usual."
     ),
     "parked": (
-        "This chat stopped its worker several times, so that it is not continued by itself. "
+        "This chat was interrupted several times in a row, so that it is not continued by itself. "
         "A new message starts it again."
     ),
 }

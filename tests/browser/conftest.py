@@ -27,13 +27,12 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    """One running installation for the tests of a module."""
+    """One running installation for the tests of a module; what is unknown is left to people."""
     need("chromium")
     directory: Path = tmp_path_factory.mktemp("installation")
-    with Instance.prepare(directory) as running:
+    with Instance.prepare(directory, HOLDFAST_RECOVERY_POLICY="ask") as running:
         running.start()
         yield running
-        print(running.output)
 
 
 @pytest.fixture(scope="module")

@@ -106,7 +106,10 @@ def _chromium() -> Iterator[Browser]:
 
 @contextmanager
 def _installation() -> Iterator[Instance]:
-    with tempfile.TemporaryDirectory() as directory, Instance.prepare(Path(directory)) as instance:
+    with (
+        tempfile.TemporaryDirectory() as directory,
+        Instance.prepare(Path(directory), HOLDFAST_RECOVERY_POLICY="ask") as instance,
+    ):
         instance.start()
         yield instance
 

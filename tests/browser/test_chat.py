@@ -195,6 +195,17 @@ def test_screen_readers_hear_of_the_beginning_and_the_end_only(person: Person) -
     expect(person.page.get_by_role("log")).to_have_attribute("aria-live", "off")
 
 
+def test_back_leads_from_a_new_chat_to_the_page_before(person: Person) -> None:
+    person.page.goto(person.base_url)
+    person.start_chat("[[words 2]]")
+    person.wait_for_answer()
+
+    person.page.go_back()
+
+    expect(person.page.get_by_text("What is on your mind")).to_be_visible()
+    expect(person.answers).to_have_count(0)
+
+
 def test_enter_sends_and_shift_enter_starts_a_line(person: Person) -> None:
     person.page.goto(person.base_url)
     person.composer.press_sequentially("one")
@@ -254,8 +265,11 @@ def test_the_list_of_chats_opens_over_the_page_on_a_phone(
     chats = phone.page.get_by_role("navigation", name="Chats")
     expect(chats).to_be_hidden()
 
+    phone.composer.fill("half a thought")
+    phone.page.evaluate("() => { window.notReloaded = true; }")
     phone.page.get_by_role("link", name="Show the list of chats").click()
     expect(chats).to_be_visible()
+    assert phone.page.evaluate("() => window.notReloaded")
     phone.page.mouse.click(370, 400)
 
     expect(chats).to_be_hidden()

@@ -142,6 +142,56 @@ def test_a_reload_before_the_chat_exists_goes_on_with_it(person: Person) -> None
     assert person.shown() == "1 2 3 4"
 
 
+def test_retry_now_before_the_chat_exists_creates_it(person: Person) -> None:
+    person.page.goto(person.base_url)
+    person.page.route("**/api/v1/sessions", lambda route: route.abort())
+    person.write("[[words 4]]")
+    expect(person.strip).to_contain_text("Connection lost", timeout=10_000)
+    person.page.unroute("**/api/v1/sessions")
+
+    person.page.get_by_role("button", name="Retry now").click()
+
+    person.page.wait_for_url(re.compile("/s/ses_"))
+    person.wait_for_answer()
+    expect(person.strip).to_be_hidden()
+
+
+def test_a_stop_that_was_lost_with_the_connection_is_asked_for_again(person: Person) -> None:
+    session = person.start_chat(SCRIPT)
+    person.wait_for_text(30)
+    person.page.evaluate(
+        """() => {
+            const { send } = WebSocket.prototype;
+            WebSocket.prototype.send = () => { WebSocket.prototype.send = send; };
+        }"""
+    )
+    person.stop()
+    expect(person.pill).to_have_text("Stopping…")
+
+    person.page.context.set_offline(True)
+    person.page.context.set_offline(False)
+
+    expect(person.pill).to_have_text("Stopped by you")
+    assert WHOLE.startswith(person.shown())
+    assert person.shown() == person.stored_answer(session) != WHOLE
+
+
+def test_signing_out_elsewhere_is_told_and_loses_no_text(person: Person) -> None:
+    person.start_chat("[[words 2]]")
+    person.wait_for_answer()
+    other = person.another_tab()
+    other.page.goto(person.base_url)
+    person.composer.fill("not sent yet")
+    person.page.context.clear_cookies()
+
+    person.page.context.set_offline(True)
+    person.page.context.set_offline(False)
+
+    expect(person.strip).to_contain_text("You are signed out. Your text is safe.")
+    expect(person.composer).to_have_value("not sent yet")
+    expect(person.page.get_by_role("link", name="Sign in")).to_be_visible()
+
+
 def test_a_draft_outlives_a_reload(person: Person) -> None:
     session = person.start_chat("[[words 2]]")
     person.wait_for_answer()

@@ -10,10 +10,9 @@ export class ApiError extends Error {
 
 /** One call. Resolves with the decoded body or null; rejects with ApiError, or TypeError without a network. */
 export async function call(method, path, body) {
-  const token = document.querySelector("input[name=csrfmiddlewaretoken]").value;
   const response = await fetch(`/api/v1${path}`, {
     method,
-    headers: { Accept: "application/json", "Content-Type": "application/json", "X-CSRFToken": token },
+    headers: { Accept: "application/json", "Content-Type": "application/json", "X-CSRFToken": csrfToken() },
     body: body === undefined ? undefined : JSON.stringify(body),
     credentials: "same-origin",
   });
@@ -21,6 +20,13 @@ export async function call(method, path, body) {
   const decoded = text === "" ? null : parse(text);
   if (!response.ok) throw new ApiError(response.status, decoded);
   return decoded;
+}
+
+/** The cookie's token, since signing in from another tab renews it; the page's own where cookies are hidden. */
+function csrfToken() {
+  const cookie = document.cookie.split("; ").find((pair) => pair.startsWith("csrftoken="));
+  if (cookie !== undefined) return cookie.slice("csrftoken=".length);
+  return document.querySelector("input[name=csrfmiddlewaretoken]").value;
 }
 
 function parse(text) {

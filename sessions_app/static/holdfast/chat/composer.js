@@ -16,7 +16,9 @@ export class Composer {
     this.text.addEventListener("input", () => this.#typed());
     this.delivery.addEventListener("change", () => this.#refresh());
     this.stopButton.addEventListener("click", () => this.#stop());
-    document.addEventListener("keydown", (event) => event.key === "Escape" && this.#stop());
+    document.addEventListener("keydown", (event) => {
+      if (event.key === "Escape" && !event.isComposing) this.#stop();
+    });
     this.#typed();
   }
 

@@ -26,6 +26,7 @@ export class Connection {
     this.silence = null;
     this.syncTimer = null;
     this.syncedAt = -Infinity;
+    this.started = false;
     this.ended = false;
     window.addEventListener("online", () => this.retryNow());
     window.addEventListener("offline", () => this.#drop());
@@ -38,6 +39,7 @@ export class Connection {
 
   connect() {
     clearTimeout(this.timer);
+    this.started = true;
     if (this.ended) return;
     const url = new URL(`/ws/sessions/${this.session}`, window.location.href);
     url.protocol = url.protocol.replace("http", "ws");
@@ -49,7 +51,9 @@ export class Connection {
     socket.addEventListener("close", (event) => this.#closed(socket, event));
   }
 
+  /** Try at once. Before the first connect() there is nothing to try. */
   retryNow() {
+    if (!this.started) return;
     this.failures = 0;
     this.#drop();
     this.connect();

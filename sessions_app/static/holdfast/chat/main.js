@@ -17,10 +17,11 @@ const PATIENCE = 5000;
 class Chat {
   constructor(root) {
     this.root = root;
+    this.path = window.location.pathname;
     this.state = readState(root);
     this.outbox = new Outbox({ storage: window.localStorage, user: root.dataset.user });
     this.sidebar = new Sidebar({ root: document });
-    this.strip = new Strip({ root, onRetry: () => this.connection.retryNow() });
+    this.strip = new Strip({ root, onRetry: () => this.retryNow() });
     this.view = new View({ root, state: this.state, words, acts: this });
     this.composer = new Composer({
       form: root.querySelector("[data-slot=composer]"),
@@ -55,6 +56,7 @@ class Chat {
     const changes = apply(this.state, frame);
     if (changes.some(({ kind }) => kind === "sync")) this.connection.sync();
     this.#settleStop(frame, changes);
+    if (frame.t === "ready" && this.view.frozen) this.connection.send({ t: "interrupt" });
     if (frame.t === "admitted") this.outbox.forget(this.state.session, frame.prompt.id);
     if (frame.t === "event" && frame.event.type === "prompt.admitted") {
       this.outbox.forget(this.state.session, frame.event.data.message);
@@ -79,6 +81,12 @@ class Chat {
     if (how === "lost") this.strip.lost(delay);
     if (how === "gone") this.strip.gone();
     if (how === "signed-out") this.strip.signedOut();
+  }
+
+  retryNow() {
+    if (this.creation === undefined) return this.connection.retryNow();
+    clearTimeout(this.creation);
+    return this.#create(0);
   }
 
   #announce() {
@@ -141,7 +149,7 @@ class Chat {
     setTimeout(() => this.#worry(id), PATIENCE);
     this.view.showPrompts();
     if (this.connection.isOpen) this.#transmit({ id });
-    else this.connection.retryNow();
+    else this.retryNow();
   }
 
   edit(id) {
@@ -214,11 +222,13 @@ class Chat {
 
   async #create(failures) {
     const { session, title } = this.state;
+    this.creation = undefined;
     try {
       const created = await call("POST", "/sessions", { id: session, title });
       this.state.model = created.model;
       this.outbox.forgetSession(session);
       window.history.pushState(null, "", `/s/${session}`);
+      this.path = window.location.pathname;
       this.#titled();
       this.sidebar.add({ id: session, title });
       this.connection.connect();
@@ -226,7 +236,7 @@ class Chat {
       if (error instanceof ApiError && error.status < 500) return this.#refuseAll(error);
       const delay = backoff(failures);
       this.strip.lost(delay);
-      setTimeout(() => this.#create(failures + 1), delay);
+      this.creation = setTimeout(() => this.#create(failures + 1), delay);
     }
   }
 
@@ -266,15 +276,21 @@ function tabId() {
   return tab;
 }
 
-document.documentElement.classList.add("scripts");
-const root = document.getElementById("chat");
-if (root.dataset.newest !== "false") {
+function startChat(root) {
   const chat = new Chat(root);
   chat.start();
   document.querySelector("[data-slot=suggestions]")?.addEventListener("click", ({ target }) => {
     const text = target.closest("[data-text]")?.dataset.text;
     if (text !== undefined) chat.send(text, "steer");
   });
-  document.querySelector("[data-role=sign-out]").addEventListener("submit", () => chat.outbox.clear());
-  window.addEventListener("popstate", () => window.location.reload());
+  window.addEventListener("popstate", () => {
+    // Opening the list of chats on a phone changes the fragment only.
+    if (window.location.pathname !== chat.path) window.location.reload();
+  });
 }
+
+document.documentElement.classList.add("scripts");
+const root = document.getElementById("chat");
+const leave = document.querySelector("[data-role=sign-out]");
+leave.addEventListener("submit", () => new Outbox({ storage: window.localStorage, user: root.dataset.user }).clear());
+if (root.dataset.newest !== "false") startChat(root);
