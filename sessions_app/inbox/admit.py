@@ -9,10 +9,11 @@ from django.db import IntegrityError
 from schema.events import PromptAdmitted
 from schema.inputs import Delivery, Origin, content_digest
 from schema.problems import PromptConflict
+from sessions_app.inbox import known_ids
 from sessions_app.inbox.hold import lift, unpark
 from sessions_app.live import wakes
 from sessions_app.log import SessionTransaction, session_transaction
-from sessions_app.models import SessionInput, SessionMessage, Tombstone
+from sessions_app.models import SessionInput
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,10 +45,11 @@ def admit(
     digest = content_digest(text)
     try:
         with session_transaction(session_id, now=now) as tx:
-            known = SessionInput.objects.filter(pk=message_id).first()
-            if known is not None:
+            kinds = known_ids.kinds_of(message_id)
+            if "input" in kinds:
+                known = SessionInput.objects.get(pk=message_id)
                 return _repeat(tx, known, digest=digest, delivery=delivery, wake=wake)
-            if _is_spoken_for(message_id):
+            if kinds:
                 raise PromptConflict(message_id)
             return _store(
                 tx,
@@ -77,11 +79,6 @@ def admit_own(
             wake=True,
         )
     )
-
-
-def _is_spoken_for(message_id: str) -> bool:
-    messages = SessionMessage.objects.filter(pk=message_id).values("pk")
-    return messages.union(Tombstone.objects.filter(pk=message_id).values("pk")).exists()
 
 
 def _store(tx: SessionTransaction, event: PromptAdmitted) -> Admission:

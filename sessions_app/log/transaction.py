@@ -133,9 +133,10 @@ def _writers_turn() -> AbstractContextManager[Any]:
 
 def _locked(session_id: str, held: Held | None) -> Session:
     """The locked row. SQLite needs no row lock: BEGIN IMMEDIATE took the database's write lock."""
-    session = Session.objects.select_for_update(no_key=True).filter(pk=session_id).first()
-    if session is None:
+    found = list(Session.objects.select_for_update(no_key=True).filter(pk=session_id)[:1])
+    if not found:
         raise SessionGone(session_id=session_id)
+    session = found[0]
     if held is not None and (session.owner_id, session.fence) != (held.worker_id, held.fence):
         raise FenceLost(session_id=session_id, worker_id=held.worker_id, fence=held.fence)
     return session
