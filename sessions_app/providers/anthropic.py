@@ -246,7 +246,7 @@ class MessageReader:
         if not isinstance(started, dict):
             return
         yield from self._block_stopped(index)
-        kind = started.get("type")
+        kind = _string(started.get("type"))
         if kind in _CALL_TYPES:
             call = _CallBlock(index, started)
             self._blocks[index] = call

@@ -586,11 +586,11 @@ def started(**usage: int) -> bytes:
     return event("message_start", message={"id": "msg_1", "content": [], "usage": usage})
 
 
-def block(index: int = 0, kind: str = "text", **fields: Any) -> bytes:
+def block(index: int = 0, kind: Any = "text", **fields: Any) -> bytes:
     return event("content_block_start", index=index, content_block={"type": kind} | fields)
 
 
-def block_delta(kind: str, index: int = 0, **fields: Any) -> bytes:
+def block_delta(kind: Any, index: int = 0, **fields: Any) -> bytes:
     return event("content_block_delta", index=index, delta={"type": kind} | fields)
 
 
@@ -631,6 +631,17 @@ MESSAGES: Final = (
         block(9, "surprise"),
         block_delta("surprise_delta", 9),
         block_stop(9),
+        *HI,
+        *END,
+        text="Hi",
+    ),
+    message(
+        "types that are no strings",
+        START,
+        block(8, ["tool_use"]),
+        block_delta(["text_delta"], 8),
+        block_stop(8),
+        frame({"type": {}}),
         *HI,
         *END,
         text="Hi",

@@ -207,7 +207,7 @@ NAMES = st.sampled_from(
         "input",
     ]
 )
-VALUES = st.sampled_from(
+VALUES: st.SearchStrategy[Any] = st.sampled_from(
     [
         None,
         True,

@@ -324,13 +324,17 @@ async def test_an_attempt_ends_with_its_time_even_while_output_comes(stub: StubP
 
 @pytest.mark.parametrize("end", ["cut", "reset", "hold"])
 async def test_what_breaks_after_the_finish_is_a_complete_answer(stub: StubProvider, end: Any) -> None:
-    came, _ = await ask_scripted(stub, answer(*chat_frames("Hello", done=False), end=end), after_end=0.2)
+    script = answer(*chat_frames("Hello", done=False), end=end)
+
+    async with asyncio.timeout(3):
+        came, _ = await ask_scripted(stub, script, after_end=0.2)
 
     assert (came.outcome, came.finish, came.text) == ("completed", "stop", "Hello")
 
 
 async def test_after_the_last_frame_nothing_is_waited_for(stub: StubProvider) -> None:
-    came, _ = await ask_scripted(stub, answer(*chat_frames("Hello"), end="hold"), after_end=60)
+    async with asyncio.timeout(3):
+        came, _ = await ask_scripted(stub, answer(*chat_frames("Hello"), end="hold"), after_end=60)
 
     assert came.outcome == "completed"
     await until_left(stub)
