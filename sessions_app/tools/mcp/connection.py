@@ -79,14 +79,14 @@ class Connection:
                 self._idle.set()
 
     async def _send(self, session: ClientSession, tool: str, given: Input, context: ToolContext) -> Output:
-        async def progress(done: float, total: float | None, message: str | None) -> None:
-            context.progress(results.progress_line(done, total, message))
+        async def tell(progress: float, total: float | None, message: str | None) -> None:
+            context.progress(results.progress_line(progress, total, message))
 
         meta: Any = {IDEMPOTENCY_KEY: context.idempotency_key}
         arguments: dict[str, Any] = dict(given)
         try:
             result = await session.call_tool(
-                tool, arguments, progress_callback=progress, meta=meta, allow_input_required=True
+                tool, arguments, progress_callback=tell, meta=meta, allow_input_required=True
             )
         except MCPError as error:
             return results.of_error(error, server=self.server.name)

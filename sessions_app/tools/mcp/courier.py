@@ -70,6 +70,8 @@ class Courier(httpx2.AsyncBaseTransport):
 
     async def _answer(self, request: httpx2.Request, response: httpx2.Response) -> httpx2.Response:
         kind = response.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if response.status_code == 404:
+            self._on_trouble()  # a server that was started again does not know the session
         if response.status_code == 200 and kind == "text/event-stream":
             return response
         if not _expects_answer(request) and response.status_code < 400:

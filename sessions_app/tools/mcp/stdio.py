@@ -6,15 +6,19 @@ Ours, because a line must have a limit, and finding its end must not cost more t
 import asyncio
 import logging
 import os
+import re
 import signal
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from typing import Final
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
+
+from sessions_app.tools.mcp.courier import UNANSWERED
 
 logger = logging.getLogger(__name__)
 
@@ -24,8 +28,19 @@ END_SECONDS: Final = 2.0
 
 _INHERITED: Final = ("HOME", "LANG", "LC_ALL", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "USER")
 
+_CHUNK_BYTES: Final = 256 * 1024
+_HEAD_BYTES: Final = 1024
+_ID: Final = re.compile(rb'"id"\s{0,5}:\s{0,5}(\d{1,15})')
+
 Incoming = SessionMessage | Exception
 Streams = tuple[MemoryObjectReceiveStream[Incoming], MemoryObjectSendStream[SessionMessage]]
+
+
+@dataclass(frozen=True)
+class TooLong:
+    """A line that is not kept, but for its beginning."""
+
+    beginning: bytes
 
 
 @asynccontextmanager
@@ -42,7 +57,6 @@ async def connect(command: Sequence[str], *, on_end: Callable[[], None]) -> Asyn
         stderr=asyncio.subprocess.DEVNULL,
         env={name: os.environ[name] for name in _INHERITED if name in os.environ},
         start_new_session=True,
-        limit=MAX_LINE_BYTES,
     )
     arrive, incoming = anyio.create_memory_object_stream[Incoming](0)
     outgoing, leave = anyio.create_memory_object_stream[SessionMessage](0)
@@ -67,11 +81,13 @@ async def _read(
     on_end: Callable[[], None],
 ) -> None:
     assert process.stdout is not None
+    lines = _Lines()
     try:
         async with arrive:
-            while line := await process.stdout.readline():
-                await arrive.send(_message(line))
-    except (ValueError, OSError) as error:  # ValueError: a line over the limit
+            while chunk := await process.stdout.read(_CHUNK_BYTES):
+                for line in lines.feed(chunk):
+                    await arrive.send(_message(line))
+    except OSError as error:
         logger.warning("tools.mcp.stdio.unreadable", extra={"error": type(error).__name__})
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
         pass  # nobody listens any more: the session ends
@@ -79,11 +95,52 @@ async def _read(
         on_end()
 
 
-def _message(line: bytes) -> Incoming:
+class _Lines:
+    """Puts chunks together to lines. Of a line over the limit only the beginning is kept."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = 0
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | TooLong]:
+        """The lines that end in this chunk."""
+        *ended, rest = chunk.split(b"\n")
+        for piece in ended:
+            self._add(piece)
+            yield self._line()
+        self._add(rest)
+
+    def _add(self, piece: bytes) -> None:
+        self._size += len(piece)
+        if self._size <= MAX_LINE_BYTES:
+            self._pieces.append(piece)
+        else:
+            self._pieces = [b"".join(self._pieces)[:_HEAD_BYTES] or piece[:_HEAD_BYTES]]
+
+    def _line(self) -> bytes | TooLong:
+        line, size = b"".join(self._pieces), self._size
+        self._pieces, self._size = [], 0
+        return line if size <= MAX_LINE_BYTES else TooLong(line)
+
+
+def _message(line: bytes | TooLong) -> Incoming:
     try:
-        return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+        return SessionMessage(_too_long(line) if isinstance(line, TooLong) else _parsed(line))
     except ValueError as error:
         return error
+
+
+def _parsed(line: bytes) -> JSONRPCMessage:
+    return jsonrpc_message_adapter.validate_json(line, by_name=False)
+
+
+def _too_long(line: TooLong) -> JSONRPCMessage:
+    """The call that it answers learns that its answer cannot be read; the others go on."""
+    found = _ID.search(line.beginning)
+    if found is None:
+        raise ValueError("a line is too long, and nothing tells whose answer it is")
+    error = ErrorData(code=UNANSWERED, message=f"the answer is larger than {MAX_LINE_BYTES:,} bytes")
+    return JSONRPCError(jsonrpc="2.0", id=int(found[1]), error=error)
 
 
 async def _write(

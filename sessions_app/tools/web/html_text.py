@@ -9,6 +9,9 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+MAX_TITLE_CHARACTERS: Final = 300
+
+_MARK: Final = re.compile(r"<(?=[a-zA-Z/!?])")
 _NAME: Final = re.compile(r"[a-zA-Z][^\s/>]*")
 _TAG_END: Final = re.compile(r"(?:[^>=]++|=\s*+(?:\"[^\"]*+\"|'[^']*+')?+)*+>")
 """To the > that ends a tag: one in a quoted value does not."""
@@ -32,7 +35,7 @@ def read(markup: str) -> str:
     """Title, an empty line, and the text with a line for each block."""
     reader = _Reader(markup)
     text = _tidy("".join(reader.pieces()))
-    title = " ".join(_unescaped(reader.title).split())
+    title = " ".join(_unescaped(reader.title[:MAX_TITLE_CHARACTERS]).split())
     return f"{title}\n\n{text}".strip() if title else text
 
 
@@ -61,25 +64,22 @@ class _Reader:
 
     def pieces(self) -> Iterator[str]:
         while self._at < len(self._markup):
-            start = self._found("<", self._at)
+            mark = _MARK.search(self._markup, self._at)
+            start = mark.start() if mark else len(self._markup)
             if start > self._at and not self._depth:
                 yield _flowing(self._markup[self._at : start])
             self._at = start
             yield from self._markup_piece()
 
     def _markup_piece(self) -> Iterator[str]:
-        """What stands at a <, which may be nothing but that."""
         if self._lower.startswith("<!--", self._at):
             self._skip_past("-->", self._at + 4)
         elif name := _NAME.match(self._lower, self._at + 1):
             yield from self._open(name[0], name.end())
         elif self._lower.startswith("</", self._at) and (name := _NAME.match(self._lower, self._at + 2)):
             yield from self._close(name[0], name.end())
-        elif self._lower.startswith(("<!", "<?", "</"), self._at):
+        else:
             self._skip_past(">", self._at)
-        elif self._at < len(self._markup):
-            self._at += 1
-            yield "" if self._depth else "<"
 
     def _open(self, name: str, at: int) -> Iterator[str]:
         self._end_tag(at)
