@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from hypothesis import given, settings, strategies
 
-from schema.attempts import Decision
 from schema.turns import (
     AssistantBlock,
     AssistantTurn,
@@ -22,37 +21,22 @@ from schema.turns import (
 )
 from sessions_app.history import lower, notices, verdicts
 from sessions_app.history.entries import Entry, PartEntry
-from sessions_app.tools.port import INTERRUPTED
-from tests.history.transcripts import MODELS, transcripts
-
-MODEL = "anthropic:claude"
+from tests.history.transcripts import (
+    CUT,
+    MODEL,
+    MODELS,
+    ONLY_BEGUN,
+    UNKNOWN,
+    answer,
+    call,
+    decision,
+    reasoning,
+    text,
+    transcripts,
+    user,
+)
 
 any_model = strategies.sampled_from(MODELS)
-
-
-def user(text: str = "Hello") -> Entry:
-    return Entry(type="user", state="completed", origin="user", text=text)
-
-
-def answer(*parts: PartEntry, state: str = "completed", model: str = MODEL, notice: str = "") -> Entry:
-    return Entry(type="assistant", state=state, model=model, notice=notice, parts=parts)
-
-
-def text(words: str) -> PartEntry:
-    return PartEntry(kind="text", text=words, complete=True)
-
-
-def reasoning(words: str = "Because", *, complete: bool = True, replay: Any = None) -> PartEntry:
-    signed = {"signature": "abc"} if replay is None else replay
-    return PartEntry(kind="reasoning", text=words, complete=complete, replay=signed)
-
-
-def call(call_id: str = "call_1", **changed: Any) -> PartEntry:
-    described: dict[str, Any] = {
-        "kind": "tool", "call_id": call_id, "name": "send_mail", "raw_input": "{}", "input": {},
-        "state": "completed", "entered": True, "output": "sent",
-    }  # fmt: skip
-    return PartEntry(**(described | changed))
 
 
 # The provider's rules, for any history
@@ -335,20 +319,12 @@ def test_results_follow_their_calls_in_order_and_ids_are_made_unique() -> None:
     assert results == [("c", "sent"), ("c_2", "two"), ("call", "three"), ("c_3", "sent")]
 
 
-def decision(action: Any, **changed: Any) -> Decision:
-    return Decision(action=action, by="ann", policy=False, at="2031-05-04T12:00:00Z", **changed)
-
-
-CUT = {"state": "error", "error": INTERRUPTED, "output": ""}
-UNKNOWN = CUT | {"entered": True, "unknown": True}
-
-
 @pytest.mark.parametrize(
     ("changed", "says", "failed"),
     [
         ({}, "sent", False),
         ({"output": " "}, verdicts.NO_OUTPUT, False),
-        (CUT | {"entered": False}, verdicts.NOT_RUN, True),
+        (CUT, verdicts.NOT_RUN, True),
         (CUT | {"entered": True, "effect": "read"}, verdicts.ONLY_READ, True),
         (UNKNOWN, verdicts.MAY_HAVE_RUN, True),
         (UNKNOWN | {"decision": decision("abandon")}, verdicts.MAY_HAVE_RUN, True),
@@ -375,7 +351,7 @@ def test_the_model_is_told_what_became_of_its_call(changed: dict[str, Any], says
 
 
 def test_a_call_whose_arguments_broke_off_is_told_in_words_and_never_guessed() -> None:
-    cut = call(raw_input='{"to": "an', input=None, entered=False, **CUT)
+    cut = call(**ONLY_BEGUN, raw_input='{"to": "an')
 
     turns = lower((user(), answer(text("Half"), cut, state="interrupted")), model=MODEL)
 
