@@ -12,7 +12,8 @@ from rest_framework.views import APIView
 
 from schema.ids import is_client_session_id
 from schema.problems import SessionNotFound
-from sessions_app.api import answers, authentication, problems, threads
+from sessions_app.api import answers, authentication, bodies, problems, threads
+from sessions_app.api.operation import Operation, operation_of
 from sessions_app.sessions.belongs import belongs
 
 logger = logging.getLogger(__name__)
@@ -53,7 +54,8 @@ class Endpoint(APIView):
     def _answer(self, request: HttpRequest, names: dict[str, str]) -> Answer:
         try:
             self._enter(request, names)
-            answer: Answer = self._handler()(self.request, **names)
+            handler = self._handler()
+            answer: Answer = handler(**names, **self._given(operation_of(handler)))
         except Exception as error:  # noqa: BLE001
             return self._refuse(error)
         return answer
@@ -78,6 +80,18 @@ class Endpoint(APIView):
         if not self.request.accepts(self.produces):
             raise exceptions.NotAcceptable(f"This address answers with {self.produces} only.")
         return getattr(self, method.lower())
+
+    def _given(self, wanted: Operation) -> dict[str, Any]:
+        """What the request holds, read as the operation wants it."""
+        given: dict[str, Any] = {}
+        query = bodies.read_query(self.request, wanted.query)
+        if wanted.query is not bodies.NoQuery:
+            given["query"] = query
+        if wanted.body is not None:
+            body = bodies.read(self.request, wanted.body)
+            if wanted.body is not bodies.Nothing:
+                given["body"] = body
+        return given
 
     def _refuse(self, error: Exception) -> HttpResponse:
         problem = problems.find(error)

@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from schema.ids import MAX_LENGTH
 from schema.problems import AttemptNotFound
 from sessions_app import sessions
 from sessions_app.api import answers, bodies, paging
 from sessions_app.api.endpoint import Endpoint, require_session
+from sessions_app.api.operation import operation
 from sessions_app.models import ProviderAttempt
 from sessions_app.sessions import shapes, undecided
 
@@ -20,8 +20,8 @@ _ATTEMPT_ID: Final = re.compile(r"att_[A-Za-z0-9-]{8,64}\Z")
 
 
 class Attempts(Endpoint):
-    def get(self, request: Request) -> HttpResponse:
-        query = bodies.read_query(request, bodies.AttemptsQuery)
+    @operation("Own attempts, newest first", query=bodies.AttemptsQuery)
+    def get(self, *, query: bodies.AttemptsQuery) -> HttpResponse:
         if query.session is not None:
             require_session(query.session, user_id=self.user_id)
         rows = sessions.attempts_of(user_id=self.user_id, session_id=query.session)
@@ -44,7 +44,7 @@ class OneAttempt(Endpoint):
             raise AttemptNotFound(attempt_id[:MAX_LENGTH])
         self.attempt = found
 
-    def get(self, request: Request, attempt_id: str) -> HttpResponse:
-        bodies.read_query(request, bodies.NoQuery)
+    @operation("One attempt with its facts in order")
+    def get(self, *, attempt_id: str) -> HttpResponse:
         facts = shapes.attempt_facts(self.attempt)
         return answers.json({**shapes.attempt_shape(self.attempt), "facts": facts})

@@ -1,16 +1,16 @@
 """Reading a session: its messages and its events."""
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from sessions_app import log, sessions
 from sessions_app.api import answers, bodies, paging
 from sessions_app.api.endpoint import SessionEndpoint
+from sessions_app.api.operation import operation
 
 
 class Messages(SessionEndpoint):
-    def get(self, request: Request, session_id: str) -> HttpResponse:
-        query = bodies.read_query(request, bodies.MessagesQuery)
+    @operation("The transcript", query=bodies.MessagesQuery)
+    def get(self, *, session_id: str, query: bodies.MessagesQuery) -> HttpResponse:
         order = paging.Order(name="messages", columns=("seq",), direction=query.order)
         session = sessions.get(user_id=self.user_id, session_id=session_id)
         page = paging.cut(sessions.messages_of(session), order=order, query=query)
@@ -18,8 +18,8 @@ class Messages(SessionEndpoint):
 
 
 class Events(SessionEndpoint):
-    def get(self, request: Request, session_id: str) -> HttpResponse:
-        query = bodies.read_query(request, bodies.EventsQuery)
+    @operation("The log after a position", query=bodies.EventsQuery)
+    def get(self, *, session_id: str, query: bodies.EventsQuery) -> HttpResponse:
         session = sessions.get(user_id=self.user_id, session_id=session_id)
         events = log.events_after(session_id, after=query.after, limit=query.limit)
         newest = events[-1].seq if events else query.after

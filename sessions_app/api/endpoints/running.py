@@ -6,12 +6,12 @@ from typing import Any, Final
 
 from django.http import HttpResponse
 from django.utils import timezone
-from rest_framework.request import Request
 
 from schema.status import SETTLED_STATES, Status
 from sessions_app import sessions
 from sessions_app.api import answers, bodies, problems, threads
 from sessions_app.api.endpoint import SessionEndpoint
+from sessions_app.api.operation import operation
 
 _FIRST_LOOK_SECONDS: Final = 0.1
 _LAST_LOOK_SECONDS: Final = 1.0
@@ -19,35 +19,38 @@ _SLOWER: Final = 1.3
 
 
 class SessionStatus(SessionEndpoint):
-    def get(self, request: Request, session_id: str) -> HttpResponse:
-        bodies.read_query(request, bodies.NoQuery)
+    @operation("What the session is doing", answers={200: Status})
+    def get(self, *, session_id: str) -> HttpResponse:
         return answers.json(status_now(self.user_id, session_id).model_dump(mode="json"))
 
 
 class Wait(SessionEndpoint):
     """Waiting holds neither a thread nor a connection."""
 
-    def post(self, request: Request, session_id: str) -> Coroutine[Any, Any, HttpResponse]:
-        body = bodies.read(request, bodies.Wait)
+    @operation(
+        "Its status when nothing runs any more, or at the timeout", body=bodies.Wait, answers={200: Status}
+    )
+    def post(self, *, session_id: str, body: bodies.Wait) -> Coroutine[Any, Any, HttpResponse]:
         return _wait(self.user_id, session_id, seconds=body.timeout)
 
 
 class Resume(SessionEndpoint):
-    def post(self, request: Request, session_id: str) -> HttpResponse:
-        bodies.read(request, bodies.Nothing)
+    @operation("Go on, or join what runs", body=bodies.Nothing, answers={202: None})
+    def post(self, *, session_id: str) -> HttpResponse:
         resumed = sessions.resume(session_id=session_id, now=timezone.now())
         return _accepted(self.user_id, session_id, resumed=resumed)
 
 
 class Interrupt(SessionEndpoint):
-    def post(self, request: Request, session_id: str) -> HttpResponse:
-        body = bodies.read(request, bodies.Interrupt)
+    @operation("Stop what runs", body=bodies.Interrupt, answers={202: None})
+    def post(self, *, session_id: str, body: bodies.Interrupt) -> HttpResponse:
         interrupted = sessions.interrupt(session_id=session_id, now=timezone.now(), resume=body.resume)
         return _accepted(self.user_id, session_id, interrupted=interrupted)
 
 
 class Compact(SessionEndpoint):
-    def post(self, request: Request, session_id: str) -> HttpResponse:
+    @operation("Planned, not built yet", answers={}, refusals=(501,))
+    def post(self, *, session_id: str) -> HttpResponse:
         raise problems.NotAvailable
 
 

@@ -4,11 +4,11 @@ from typing import Final
 
 from django.http import HttpResponse
 from django.utils import timezone
-from rest_framework.request import Request
 
 from sessions_app import sessions
 from sessions_app.api import answers, bodies, paging
 from sessions_app.api.endpoint import Endpoint, SessionEndpoint
+from sessions_app.api.operation import operation
 from sessions_app.models import Session
 from sessions_app.sessions import undecided
 
@@ -16,8 +16,8 @@ NEWEST_ACTIVITY_FIRST: Final = paging.Order(name="sessions", columns=("active_at
 
 
 class Sessions(Endpoint):
-    def get(self, request: Request) -> HttpResponse:
-        query = bodies.read_query(request, bodies.SessionsQuery)
+    @operation("Own sessions, newest activity first", query=bodies.SessionsQuery)
+    def get(self, *, query: bodies.SessionsQuery) -> HttpResponse:
         rows = sessions.listed(user_id=self.user_id, archived=query.archived, query=query.q)
         if query.needs_decision is not None:
             rows = undecided.needing_decision(rows, query.needs_decision)
@@ -25,8 +25,13 @@ class Sessions(Endpoint):
         found = sessions.statuses(page.rows, now=timezone.now())
         return answers.json(page.shape([sessions.session_shape(row, found[row.pk]) for row in page.rows]))
 
-    def post(self, request: Request) -> HttpResponse:
-        body = bodies.read(request, bodies.NewSession)
+    @operation(
+        "Create a session, or adopt the own one that has this id",
+        body=bodies.NewSession,
+        answers={201: None, 200: None},
+        refusals=(409,),
+    )
+    def post(self, *, body: bodies.NewSession) -> HttpResponse:
         now = timezone.now()
         creation = sessions.create(
             user_id=self.user_id,
@@ -41,15 +46,16 @@ class Sessions(Endpoint):
 
 
 class OneSession(SessionEndpoint):
-    def get(self, request: Request, session_id: str) -> HttpResponse:
-        bodies.read_query(request, bodies.NoQuery)
+    @operation("One session")
+    def get(self, *, session_id: str) -> HttpResponse:
         return _answer(sessions.get(user_id=self.user_id, session_id=session_id))
 
-    def patch(self, request: Request, session_id: str) -> HttpResponse:
-        body = bodies.read(request, bodies.SessionChange)
+    @operation("Change what is given", body=bodies.SessionChange)
+    def patch(self, *, session_id: str, body: bodies.SessionChange) -> HttpResponse:
         return _answer(sessions.update(session_id=session_id, now=timezone.now(), **body.given()))
 
-    def delete(self, request: Request, session_id: str) -> HttpResponse:
+    @operation("Stop its work and delete it for ever", answers={204: None})
+    def delete(self, *, session_id: str) -> HttpResponse:
         sessions.delete(session_id=session_id, now=timezone.now())
         return answers.nothing()
 

@@ -4,29 +4,31 @@ from collections.abc import Mapping
 from dataclasses import asdict
 
 from django.http import HttpResponse
-from rest_framework.request import Request
 
 from sessions_app import sessions
-from sessions_app.api import answers, bodies, problems
+from sessions_app.api import answers, problems
 from sessions_app.api.endpoint import Endpoint
+from sessions_app.api.operation import operation
 from sessions_app.providers import registry
 
 
 class Me(Endpoint):
-    def get(self, request: Request) -> HttpResponse:
-        bodies.read_query(request, bodies.NoQuery)
-        return answers.json({"username": request.user.get_username(), "is_staff": request.user.is_staff})
+    @operation("Who asks")
+    def get(self) -> HttpResponse:
+        return answers.json(
+            {"username": self.request.user.get_username(), "is_staff": self.request.user.is_staff}
+        )
 
 
 class Models(Endpoint):
-    def get(self, request: Request) -> HttpResponse:
-        bodies.read_query(request, bodies.NoQuery)
+    @operation("The models that can be chosen")
+    def get(self) -> HttpResponse:
         return answers.json({"results": [asdict(model) for model in registry.available()], "next": None})
 
 
 class Agents(Endpoint):
-    def get(self, request: Request) -> HttpResponse:
-        bodies.read_query(request, bodies.NoQuery)
+    @operation("The agents that can be chosen")
+    def get(self) -> HttpResponse:
         choices = [{"name": agent.name, "model": agent.model} for agent in sessions.agents()]
         return answers.json({"results": choices, "next": None})
 

@@ -4,10 +4,10 @@ from collections.abc import Coroutine
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
-from rest_framework.request import Request
 
 from sessions_app.api import answers, bodies, problems
 from sessions_app.api.endpoint import SessionEndpoint
+from sessions_app.api.operation import operation
 from sessions_app.live import sse, tickets
 from sessions_app.sessions import shapes
 
@@ -15,13 +15,16 @@ from sessions_app.sessions import shapes
 class Stream(SessionEndpoint):
     produces = sse.CONTENT_TYPE
 
-    def get(self, request: Request, session_id: str) -> Coroutine[Any, Any, StreamingHttpResponse]:
-        return _stream(session_id, user_id=self.user_id, after=_after(request))
+    @operation("Events and live text over server-sent events", query=bodies.StreamQuery)
+    def get(
+        self, *, session_id: str, query: bodies.StreamQuery
+    ) -> Coroutine[Any, Any, StreamingHttpResponse]:
+        return _stream(session_id, user_id=self.user_id, after=_after(self.request, query))
 
 
 class Ticket(SessionEndpoint):
-    def post(self, request: Request, session_id: str) -> HttpResponse:
-        bodies.read(request, bodies.Nothing)
+    @operation("A ticket for the WebSocket", body=bodies.Nothing, answers={201: None})
+    def post(self, *, session_id: str) -> HttpResponse:
         issued = tickets.issue(user_id=self.user_id, session_id=session_id)
         return answers.json({"ticket": issued.ticket, "expires": shapes.rfc3339(issued.expires)}, status=201)
 
@@ -32,9 +35,8 @@ async def _stream(session_id: str, *, user_id: int, after: int) -> StreamingHttp
     )
 
 
-def _after(request: HttpRequest) -> int:
+def _after(request: HttpRequest, query: bodies.StreamQuery) -> int:
     """Where to go on: a browser that connects again sends the header beside the address it began with."""
-    query = bodies.read_query(request, bodies.StreamQuery)
     last = request.META.get("HTTP_LAST_EVENT_ID", "")
     if not last:
         return query.after or 0
