@@ -16,6 +16,9 @@ from sessions_app.models import (
     Session,
     SessionInput,
     SessionMessage,
+    SessionNote,
+    ToolOverflow,
+    Worker,
 )
 
 OPERATIONAL: Final[Mapping[type[models.Model], frozenset[str]]] = {
@@ -46,7 +49,12 @@ OPERATIONAL: Final[Mapping[type[models.Model], frozenset[str]]] = {
     ProviderAttempt: frozenset(),
 }
 """The projection tables, each with the columns that the log does not give back: identity and what running
-needs. The tables PartCheckpoint and Worker are operational as a whole."""
+needs."""
+
+OPERATIONAL_TABLES: Final[frozenset[type[models.Model]]] = frozenset(
+    {PartCheckpoint, SessionNote, ToolOverflow, Worker}
+)
+"""What the log does not give back as a whole: the text so far, what tools stored, who runs."""
 
 _CHILDREN_FIRST: Final = (MessagePart, ProviderAttempt, SessionMessage, SessionInput)
 

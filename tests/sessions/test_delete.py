@@ -6,7 +6,7 @@ from django.db import connection
 
 from sessions_app import identity, sessions
 from sessions_app.log import SessionGone
-from sessions_app.models import PartCheckpoint, Session, Tombstone
+from sessions_app.models import PartCheckpoint, Session, SessionNote, Tombstone, ToolOverflow
 from tests.log.stories import Story
 from tests.log.test_replay import A_WHOLE_LIFE
 from tests.support import world
@@ -21,6 +21,14 @@ def lived() -> str:
     story.play(A_WHOLE_LIFE)
     world.prompt(story.session_id, SECRET)
     assert PartCheckpoint.objects.filter(part__session_id=story.session_id).exists()
+    ToolOverflow.objects.create(
+        id="ovf_secret",
+        session_id=story.session_id,
+        created_at=world.NOW,
+        content=SECRET.encode(),
+        is_text=True,
+    )
+    SessionNote.objects.create(session_id=story.session_id, name="n", text=SECRET, updated_at=world.NOW)
     return story.session_id
 
 
@@ -46,6 +54,7 @@ def test_what_was_said_is_in_no_table_any_more() -> None:
     delete(session_id)
 
     assert tables_that_hold(SECRET) == set()
+    assert all(rows == [] for rows in world.everything_of(session_id).values())
     assert tables_that_hold("Text 2") == set()
     assert tables_that_hold(session_id) <= {"Tombstone", "OrmQ"}
 
