@@ -134,6 +134,10 @@ class EventsQuery(Query):
     limit: Annotated[int, Field(ge=1, le=500)] = 500
 
 
+class SchemaQuery(Query):
+    format: Literal["json"] = "json"
+
+
 class StreamQuery(Query):
     after: Seq | None = None
 

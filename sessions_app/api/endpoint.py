@@ -13,6 +13,7 @@ from rest_framework.views import APIView
 from schema.ids import is_client_session_id
 from schema.problems import SessionNotFound
 from sessions_app.api import answers, authentication, bodies, problems, threads
+from sessions_app.api.openapi import Described
 from sessions_app.api.operation import Operation, operation_of
 from sessions_app.sessions.belongs import belongs
 
@@ -37,6 +38,7 @@ class Endpoint(APIView):
     parser_classes = (parsers.JSONParser,)
     view_is_async = True
     produces: ClassVar[str] = answers.JSON
+    schema = Described()
 
     async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
         answer = await threads.in_thread(self._answer)(request, kwargs)

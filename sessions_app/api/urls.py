@@ -10,6 +10,7 @@ urlpatterns = [
     path("me", site.Me.as_view()),
     path("models", site.Models.as_view()),
     path("agents", site.Agents.as_view()),
+    path("schema", site.Schema.as_view()),
     path("sessions", sessions.Sessions.as_view()),
     path(_SESSION, sessions.OneSession.as_view()),
     path(f"{_SESSION}/prompts", prompts.Prompts.as_view()),

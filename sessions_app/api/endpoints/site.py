@@ -6,7 +6,7 @@ from dataclasses import asdict
 from django.http import HttpResponse
 
 from sessions_app import sessions
-from sessions_app.api import answers, problems
+from sessions_app.api import answers, bodies, openapi, problems
 from sessions_app.api.endpoint import Endpoint
 from sessions_app.api.operation import operation
 from sessions_app.providers import registry
@@ -33,8 +33,16 @@ class Agents(Endpoint):
         return answers.json({"results": choices, "next": None})
 
 
+class Schema(Endpoint):
+    @operation("This document", query=bodies.SchemaQuery)
+    def get(self, *, query: bodies.SchemaQuery) -> HttpResponse:
+        return answers.json(openapi.document())
+
+
 class Nowhere(Endpoint):
     """Every address of the API that is none."""
+
+    schema = None  # type: ignore[assignment]  # what is not there is not described
 
     def find_resource(self, names: Mapping[str, str]) -> None:
         raise problems.RouteNotFound
