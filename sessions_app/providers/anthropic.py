@@ -122,10 +122,10 @@ def _hosted(call: CallBlock) -> Iterator[JsonValue]:
 
 
 def _thinking(block: ReasoningBlock) -> Iterator[JsonValue]:
-    """Thinking goes back exactly as it came, or not at all."""
+    """Thinking goes back exactly as it came, or not at all; the API refuses it without words."""
     if isinstance(redacted := block.replay.get("redacted"), str):
         yield {"type": "redacted_thinking", "data": redacted}
-    elif isinstance(signature := block.replay.get("signature"), str):
+    elif isinstance(signature := block.replay.get("signature"), str) and block.text.strip():
         yield {"type": "thinking", "thinking": block.text, "signature": signature}
 
 

@@ -233,6 +233,11 @@ def test_a_good_message_request_passes(body: Message) -> None:
             id="unsigned",
         ),
         pytest.param(
+            anthropic(HI, assistant({**THOUGHT, "thinking": ""}, text()), HI),
+            "must contain thinking",
+            id="signature-without-thinking",
+        ),
+        pytest.param(
             anthropic(HI, assistant({"type": "redacted_thinking", "data": ""}, text()), HI),
             "Invalid `data`",
             id="redacted-to-nothing",

@@ -191,10 +191,9 @@ def _block(block: Body, role: str, place: str) -> None:
         case "text":
             _text(block["text"], place)
         case "thinking":
-            _need(
-                role == "assistant" and block.get("signature"),
-                f"{place}: Invalid `signature` in `thinking` block",
-            )
+            signature = role == "assistant" and block.get("signature")
+            _need(signature, f"{place}: Invalid `signature` in `thinking` block")
+            _need(_is_said(block["thinking"]), f"{place}.thinking: each thinking block must contain thinking")
         case "redacted_thinking":
             _need(
                 role == "assistant" and block.get("data"),
