@@ -85,7 +85,7 @@ def declare(
 
     Raises BadDeclaration.
     """
-    signature = _Signature(function, name=name or str(getattr(function, "__name__", "")))
+    signature = _Signature(function, name=str(getattr(function, "__name__", "")) if name is None else name)
     if timeout_seconds <= 0:
         raise BadDeclaration(name=signature.name, why="its timeout must be more than zero seconds")
     return Tool(

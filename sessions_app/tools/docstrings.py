@@ -1,6 +1,7 @@
 """What a function's docstring says of it and of its arguments."""
 
 import inspect
+import itertools
 import re
 from dataclasses import dataclass
 from typing import Final
@@ -21,7 +22,7 @@ def read(docstring: str | None) -> Described:
     heads = [number for number, line in enumerate(lines) if _SECTION.match(line)]
     text = "\n".join(lines[: heads[0]] if heads else lines).strip()
     arguments: dict[str, str] = {}
-    for head, end in zip(heads, [*heads[1:], len(lines)], strict=True):
+    for head, end in itertools.pairwise([*heads, len(lines)]):
         if lines[head].startswith("Arg"):
             arguments = _arguments(lines[head + 1 : end])
     return Described(text=text, arguments=arguments)
