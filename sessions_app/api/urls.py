@@ -11,6 +11,7 @@ urlpatterns = [
     path("models", site.Models.as_view()),
     path("agents", site.Agents.as_view()),
     path("schema", site.Schema.as_view()),
+    path("docs", site.Docs.as_view()),
     path("sessions", sessions.Sessions.as_view()),
     path(_SESSION, sessions.OneSession.as_view()),
     path(f"{_SESSION}/prompts", prompts.Prompts.as_view()),

@@ -1,4 +1,4 @@
-"""GET /schema."""
+"""GET /schema and /docs."""
 
 from typing import Any
 
@@ -53,3 +53,16 @@ def test_operations_have_names_of_their_own(document: Any) -> None:
 
 def test_other_formats_are_refused(ann: Caller) -> None:
     refused(ann.get("/schema?format=xml"), 400, "invalid")
+
+
+def test_the_page_shows_every_operation_without_scripts(ann: Caller, document: Any) -> None:
+    response = ann.get("/docs", Accept="text/html")
+    shown = response.content.decode()
+
+    assert response.headers["Content-Type"].startswith("text/html")
+    for path, methods in document["paths"].items():
+        for method, described in methods.items():
+            assert f"{method.upper()} {path}" in shown
+            assert described["summary"] in shown
+    assert "<script" not in shown
+    refused(ann.get("/docs", Accept="application/json"), 406, "not_acceptable")

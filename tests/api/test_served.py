@@ -27,10 +27,11 @@ class Served:
     def session(self) -> str:
         return str(self.call("POST", "/sessions", {}).json()["id"])
 
-    def send(self, head: str, body: bytes = b"") -> socket.socket:
+    def send(self, head: str, body: bytes = b"", *, authorized: bool = True) -> socket.socket:
         """A request written by hand, on a connection of its own."""
         connection = socket.create_connection(("127.0.0.1", self.instance.port), timeout=30)
-        lines = [head, "Host: 127.0.0.1", f"Authorization: Token {self.token}", "", ""]
+        token = [f"Authorization: Token {self.token}"] if authorized else []
+        lines = [head, "Host: 127.0.0.1", *token, "", ""]
         connection.sendall("\r\n".join(lines).encode() + body)
         return connection
 
@@ -140,6 +141,36 @@ def test_addresses_that_are_no_text_are_not_found(served: Served, path: str) -> 
 
     assert b" 404 " in received
     assert b"application/problem+json" in received
+
+
+def test_the_web_session_of_a_browser_reads_and_writes_with_csrf(served: Served) -> None:
+    session_id = served.session()
+    made = served.instance.manage("shell", "-v", "0", "-c", _SIGN_IN).stdout.strip()
+    secret = "a" * 32
+
+    def ask(method: str, path: str, *headers: str) -> bytes:
+        lines = [
+            f"{method} /api/v1{path} HTTP/1.1",
+            f"Cookie: sessionid={made}; csrftoken={secret}",
+            *headers,
+        ]
+        with served.send("\r\n".join(lines), authorized=False) as connection:
+            return _read_until(connection, b"}")
+
+    assert b"200 OK" in ask("GET", f"/sessions/{session_id}")
+    assert b" 403 " in ask("POST", f"/sessions/{session_id}/ticket", "Content-Length: 0")
+    assert b" 201 " in ask(
+        "POST", f"/sessions/{session_id}/ticket", "Content-Length: 0", f"X-CSRFToken: {secret}"
+    )
+
+
+_SIGN_IN = """
+from django.contrib.auth import get_user_model
+from django.test import Client
+client = Client()
+client.force_login(get_user_model().objects.get(username="ann"))
+print(client.cookies["sessionid"].value)
+"""
 
 
 def _read_until(connection: socket.socket, wanted: bytes) -> bytes:

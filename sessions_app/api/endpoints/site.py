@@ -6,7 +6,7 @@ from dataclasses import asdict
 from django.http import HttpResponse
 
 from sessions_app import sessions
-from sessions_app.api import answers, bodies, openapi, problems
+from sessions_app.api import answers, bodies, openapi, page, problems
 from sessions_app.api.endpoint import Endpoint
 from sessions_app.api.operation import operation
 from sessions_app.providers import registry
@@ -37,6 +37,14 @@ class Schema(Endpoint):
     @operation("This document", query=bodies.SchemaQuery)
     def get(self, *, query: bodies.SchemaQuery) -> HttpResponse:
         return answers.json(openapi.document())
+
+
+class Docs(Endpoint):
+    produces = "text/html"
+
+    @operation("This document as a page")
+    def get(self) -> HttpResponse:
+        return HttpResponse(page.page(openapi.document()))
 
 
 class Nowhere(Endpoint):
