@@ -2,7 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from django.contrib.auth.models import User
@@ -12,9 +12,9 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from schema.attempts import ErrorClass, Reason
-from sessions_app import identity
+from sessions_app import identity, sessions
 from sessions_app.models import Session, SessionMessage
-from sessions_app.web import snapshot
+from sessions_app.web import sidebar, snapshot
 from tests.web import conversations
 from tests.web.conftest import parsed
 from tests.web.conversations import Conversation
@@ -64,6 +64,41 @@ def test_a_pending_prompt_is_on_the_page_once(browser: Client, conversation: Con
     live = json.loads(parsed(response).text(id="live"))
     assert [prompt["text"] for prompt in live["pending"]] == ["three, queued"]
     assert parsed(response).text(data_slot="ahead").split() == ["You", "said", "three,", "queued"]
+
+
+def test_a_prompt_that_is_promoted_while_the_page_is_read_is_on_it_once(
+    browser: Client, conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = conversation.prompt("now or later")
+    read = sessions.messages_of
+
+    def promoted_just_before(session: Session) -> Any:
+        conversation.promote()
+        return read(session)
+
+    monkeypatch.setattr(sessions, "messages_of", promoted_just_before)
+    page = parsed(browser.get(f"/s/{conversation.session_id}"))
+
+    assert [value for name, value in page.attributes if (name, value) == ("data-message", prompt)] == [prompt]
+    assert json.loads(page.text(id="live"))["pending"] == []
+
+
+def test_a_prompt_that_is_promoted_after_the_inbox_was_read_is_not_lost(
+    browser: Client, conversation: Conversation, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prompt = conversation.prompt("now or later")
+    read = sessions.prompts_of
+
+    def promoted_just_after(session: Session) -> Any:
+        found = list(read(session))
+        conversation.promote()
+        return found
+
+    monkeypatch.setattr(sessions, "prompts_of", promoted_just_after)
+    page = parsed(browser.get(f"/s/{conversation.session_id}"))
+
+    assert ("data-message", prompt) in page.attributes
+    assert page.text(data_slot="transcript").split()[-3:] == ["now", "or", "later"]
 
 
 def test_reasoning_is_folded_and_readable(browser: Client, conversation: Conversation) -> None:
@@ -177,8 +212,8 @@ def test_the_number_of_statements_is_the_same_for_20_and_2000_sessions(
     _many_sessions(ann, 1980)
     _fill(conversation, 300)
 
-    assert _statements(browser, f"/s/{conversation.session_id}") == few <= 13
-    assert _statements(browser, "/") <= 9
+    assert _statements(browser, f"/s/{conversation.session_id}") == few <= 14
+    assert _statements(browser, "/") <= 10
 
 
 def test_the_list_of_chats_shows_fifty_newest_first_and_leads_to_the_older_ones(
@@ -196,6 +231,19 @@ def test_the_list_of_chats_shows_fifty_newest_first_and_leads_to_the_older_ones(
     newest_first = Session.objects.order_by("-active_at", "-pk").values_list("pk", flat=True)
     assert seen == list(newest_first)
     assert query == ""
+
+
+def test_chats_of_the_same_moment_are_listed_once_each(browser: Client, ann: User) -> None:
+    now = timezone.now()
+    for _ in range(2 * sidebar.PAGE):
+        conversations.begin(ann.pk, now=now)
+
+    first = parsed(browser.get("/"))
+    older = next(value for name, value in first.attributes if value.startswith("?chats="))
+    second = parsed(browser.get("/" + older))
+
+    seen = [value for page in (first, second) for name, value in page.attributes if name == "data-chat"]
+    assert sorted(seen) == sorted(Session.objects.values_list("pk", flat=True))
 
 
 def test_chats_are_grouped_by_day(ann: User) -> None:

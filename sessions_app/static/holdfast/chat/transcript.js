@@ -150,7 +150,7 @@ function promptAdmitted(state, data, event) {
 function promptPromoted(state, data, event) {
   const prompt = state.pending.get(data.message);
   state.pending.delete(data.message);
-  if (state.messages.has(data.message) || prompt === undefined) return [{ kind: "prompts" }];
+  if (prompt === undefined) return [{ kind: "prompts" }];
   addMessage(state, {
     id: prompt.id,
     seq: event.seq,
