@@ -3,6 +3,7 @@
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -79,7 +80,7 @@ class ClusterUnderTest:
     def _query(self, statement: str) -> list[tuple[object, ...]]:
         url = self.instance.environ["DATABASE_URL"]
         if url.startswith("sqlite"):
-            with sqlite3.connect(urlsplit(url).path[1:]) as database:
+            with closing(sqlite3.connect(urlsplit(url).path[1:])) as database:
                 return database.execute(statement).fetchall()
         with psycopg.connect(url) as server:
             return server.execute(statement).fetchall()
@@ -88,7 +89,7 @@ class ClusterUnderTest:
         url = self.instance.environ["DATABASE_URL"]
         if url.startswith("sqlite"):
             texts = [(key, payload, lock.replace(tzinfo=None).isoformat(" ")) for key, payload, lock in rows]
-            with sqlite3.connect(urlsplit(url).path[1:], timeout=20) as database:
+            with closing(sqlite3.connect(urlsplit(url).path[1:], timeout=20)) as database, database:
                 database.executemany(statement.replace("%s", "?"), texts)
         else:
             with psycopg.connect(url) as server:
