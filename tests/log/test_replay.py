@@ -163,15 +163,19 @@ def test_a_log_that_cannot_be_read_is_refused_and_nothing_changes(
     assert world.everything_of(story.session_id) == before
 
 
-def test_a_log_whose_end_is_missing_is_refused() -> None:
+@pytest.mark.parametrize("which", ["a hole", "the end"])
+def test_a_log_with_a_hole_or_without_its_end_is_refused_by_the_missing_seq(which: str) -> None:
     story = lived()
-    newest = SessionEvent.objects.filter(session_id=story.session_id).latest("seq")
-    newest.delete()
+    log = SessionEvent.objects.filter(session_id=story.session_id)
+    missing = log.filter(type="session.updated").earliest("seq") if which == "a hole" else log.latest("seq")
+    missing.delete()
+    before = world.everything_of(story.session_id)
 
     with pytest.raises(LogIncomplete) as refused:
         replay.rebuild(story.session_id, check=False)
 
-    assert refused.value.seq == newest.seq
+    assert refused.value.seq == missing.seq
+    assert world.everything_of(story.session_id) == before
 
 
 def test_a_session_that_is_not_there_is_gone() -> None:
