@@ -51,10 +51,7 @@ BILLED: Final = "It may have been billed."
 
 SESSION_NOTES: Final[dict[str, str]] = {
     "orphaned": "The worker that wrote this answer stopped. What it had received is kept.",
-    "needs_decision": (
-        "How the last request to the model ended is not known, and it is not repeated by itself. "
-        "A new message is answered as usual."
-    ),
+    "needs_decision": ("The request is not repeated by itself. A new message is answered as usual."),
     "parked": (
         "This chat was interrupted several times in a row, so that it is not continued by itself. "
         "A new message starts it again."
@@ -62,7 +59,7 @@ SESSION_NOTES: Final[dict[str, str]] = {
 }
 
 _BILLED_CLASSES: Final = frozenset({"failed", "ambiguous", "partial"})
-_OWN_WORDS: Final = frozenset({"interrupted:interrupted", "interrupted:shutdown"})
+_OWN_WORDS: Final = frozenset({"interrupted:interrupted", "interrupted:shutdown", "unknown:crash"})
 """Outcomes to which the stored message adds nothing for a reader."""
 
 _BUSY_KINDS: Final = {"text": "answering", "reasoning": "thinking"}
@@ -83,7 +80,7 @@ def pill(status: Shape, newest: Shape | None) -> str:
     """Which pill says what the session is doing; empty when there is nothing to say."""
     state: State = status["state"]
     if state == "busy":
-        return _BUSY_KINDS.get(_open_kind(newest), "model")
+        return "" if _is_complete(newest) else _BUSY_KINDS.get(_open_kind(newest), "model")
     if state == "needs_decision":
         return "unknown" if _is_unknown(newest) else "undecided"
     if state in _STATE_PILLS:
@@ -95,6 +92,11 @@ def pill(status: Shape, newest: Shape | None) -> str:
 
 def _is_unknown(message: Shape | None) -> bool:
     return message is not None and message["state"] == "unknown"
+
+
+def _is_complete(message: Shape | None) -> bool:
+    """Busy with nothing that a reader waits for: the owner is about to let go, or to go on."""
+    return message is not None and message["type"] == "assistant" and message["state"] == "completed"
 
 
 def _open_kind(message: Shape | None) -> str:
@@ -128,7 +130,7 @@ def note(message: Shape) -> str:
     error = message["error"] or {}
     if key not in _OWN_WORDS and error.get("message"):
         said.append(error["message"])
-    if error.get("error_class") in _BILLED_CLASSES:
+    if state == "unknown" or error.get("error_class") in _BILLED_CLASSES:
         said.append(BILLED)
     return " ".join(said)
 

@@ -1,7 +1,7 @@
 // Which words say what the session is doing. The words themselves come with the page.
 
 const BILLED_CLASSES = new Set(["failed", "ambiguous", "partial"]);
-const OWN_WORDS = new Set(["interrupted:interrupted", "interrupted:shutdown"]);
+const OWN_WORDS = new Set(["interrupted:interrupted", "interrupted:shutdown", "unknown:crash"]);
 const BUSY_KINDS = { text: "answering", reasoning: "thinking" };
 const STATE_PILLS = {
   queued: "queued",
@@ -15,7 +15,7 @@ export const RUNNING = new Set(["busy", "queued", "retrying"]);
 export function pill(state, newest) {
   const status = state.status;
   if (status === null) return "";
-  if (status.state === "busy") return BUSY_KINDS[openKind(state, newest)] ?? "model";
+  if (status.state === "busy") return isComplete(newest) ? "" : (BUSY_KINDS[openKind(state, newest)] ?? "model");
   if (status.state === "needs_decision") return isUnknown(newest) ? "unknown" : "undecided";
   if (status.state in STATE_PILLS) return STATE_PILLS[status.state];
   if (status.paused && state.pending.size > 0) return "paused";
@@ -24,6 +24,11 @@ export function pill(state, newest) {
 
 function isUnknown(message) {
   return message?.state === "unknown";
+}
+
+/** Busy with nothing that a reader waits for: the owner is about to let go, or to go on. */
+function isComplete(message) {
+  return message?.type === "assistant" && message.state === "completed";
 }
 
 function openKind(state, message) {
@@ -52,7 +57,7 @@ export function note(state, message, words) {
   const key = `${message.state}:${message.error?.reason ?? ""}`;
   const said = [words.outcomes[key] ?? words.outcomes[message.state]];
   if (!OWN_WORDS.has(key) && message.error?.message) said.push(message.error.message);
-  if (BILLED_CLASSES.has(message.error?.error_class)) said.push(words.billed);
+  if (message.state === "unknown" || BILLED_CLASSES.has(message.error?.error_class)) said.push(words.billed);
   return said.join(" ");
 }
 

@@ -1,0 +1,60 @@
+"""A worker that is killed while the page stays open."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from tests.browser import people
+from tests.browser.people import Person
+from tests.support.processes import Instance
+from tests.support.requirements import need, requires
+
+pytestmark = requires("chromium")
+
+
+@pytest.fixture
+def hasty(tmp_path: Path) -> Iterator[Instance]:
+    """An installation that finds deaths fast and goes on by itself."""
+    need("chromium")
+    with Instance.prepare(
+        tmp_path,
+        HOLDFAST_RECOVERY_POLICY="continue",
+        HOLDFAST_HEARTBEAT_SECONDS="0.5",
+        HOLDFAST_LEASE_SECONDS="2",
+        HOLDFAST_SWEEP_SECONDS="1",
+    ) as instance:
+        instance.start()
+        yield instance
+
+
+def test_the_page_tells_the_loss_and_shows_the_continuation_without_a_reload(
+    hasty: Instance, chromium: Browser
+) -> None:
+    person = people.arrive(hasty, chromium)
+    person.start_chat("[[delay 40]] [[words 120]]")
+    person.wait_for_text(60)
+
+    hasty.kill("worker")
+
+    expect(person.pill).to_have_text(re.compile("Interrupted"))
+    expect(person.answers).to_have_count(2, timeout=60_000)
+    person.wait_for_answer(2)
+    first, second = _texts(person)
+    assert f"{first} {second}" == " ".join(map(str, range(1, 121)))
+    said = person.answers.first.locator("[data-slot=note]")
+    expect(said).to_contain_text("is not known. It may have been billed.")
+    transcript = person.page.locator("[data-slot=transcript]")
+    before = transcript.inner_text()
+
+    person.page.reload()
+
+    expect(person.answers).to_have_count(2)
+    assert transcript.inner_text() == before
+    person.page.context.close()
+
+
+def _texts(person: Person) -> list[str]:
+    return person.page.locator("[data-slot=transcript] [data-kind=text] [data-slot=text]").all_text_contents()
