@@ -104,14 +104,18 @@ def hand_on(tx: SessionTransaction) -> None:
 def stop(tx: SessionTransaction, *, message: str | None = None) -> bool:
     """Serve the Stop that was requested: nothing is owed, what was pending then waits. False: released.
 
-    A user's prompt that came after the request goes through, and with it what waited before it.
+    A user's prompt that came after the request goes through, and with it what waited before it. So does a
+    resume that came while the work was already being cancelled: a new attempt is owed.
     """
     session = tx.session
     asked_at = tx.head_seq if session.interrupt_seq is None else session.interrupt_seq
-    resume = session.interrupt_resume
+    is_resumed, resume = session.interrupt_fence is None, session.interrupt_resume
     tx.set(interrupt_fence=None, interrupt_seq=None, interrupt_resume=False)
     tx.append(ExecutionInterrupted(message=message, reason="user"))
     inbox.clear(tx)
+    if is_resumed:
+        inbox.owe(tx, not_before=tx.now)
+        return proceed(tx)
     if resume:
         inbox.promote_steers(tx)
     newer = inbox.wanting_wake(session).filter(admitted_seq__gt=asked_at)

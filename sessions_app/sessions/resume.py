@@ -18,6 +18,8 @@ def resume(*, session_id: str, now: datetime) -> bool:
         if tx.session.hold_reason in ("paused", "undecided"):
             inbox.lift(tx, because="resume")
         if tx.session.owner_id is not None:
+            # A Stop that its owner has not served yet is taken back, or this resume would end in a pause.
+            tx.set(interrupt_fence=None, interrupt_seq=None, interrupt_resume=False)
             return True
         if not _has_something_to_do(tx):
             return False

@@ -118,6 +118,30 @@ def test_resuming_joins_what_runs() -> None:
     assert world.wakes() == []
 
 
+def test_resuming_takes_back_a_stop_that_was_not_served_yet() -> None:
+    held = world.owned()
+    waiting = world.prompt(held.session_id)
+    interrupt(held.session_id)
+
+    assert resume(held.session_id)
+
+    assert stages.to_cancel(held=[held]) == set()
+    with world.transaction(held) as tx:
+        assert stages.proceed(tx)
+    assert world.input_row(waiting).promoted_seq is not None
+
+
+def test_resuming_what_is_already_being_stopped_asks_again_by_a_new_attempt() -> None:
+    held = world.owned()
+    interrupt(held.session_id)
+    resume(held.session_id)
+
+    assert serve_stop(held)
+
+    session = world.row(held.session_id)
+    assert (session.owner_id, session.owed_at, session.hold_seq) == (held.worker_id, world.NOW, None)
+
+
 def test_resuming_lets_a_parked_session_run_again() -> None:
     session_id, _ = paused()
     world.change(session_id, parked=True, recovery_count=4)
