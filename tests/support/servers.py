@@ -3,6 +3,7 @@
 import functools
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final, Literal
@@ -10,6 +11,8 @@ from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
 Requirement = Literal["postgresql", "redis", "chromium", "npm"]
+
+OLDEST_NODE: Final = 20
 
 _CHROMIUM_NAMES: Final = ("chromium", "chromium-browser", "google-chrome")
 
@@ -39,7 +42,16 @@ def is_there(requirement: Requirement) -> bool:
         case "chromium":
             return chromium_path() is not None
         case "npm":
-            return shutil.which("npm") is not None
+            return shutil.which("npm") is not None and _node_is_recent()
+
+
+def _node_is_recent() -> bool:
+    """What tests install from npm runs on Node.js 20 or newer; distributions still ship 18."""
+    try:
+        told = subprocess.run(["node", "--version"], capture_output=True, text=True, check=True).stdout
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return int(told.lstrip("v").split(".")[0]) >= OLDEST_NODE
 
 
 def _postgres_answers() -> bool:
