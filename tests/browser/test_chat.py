@@ -146,6 +146,30 @@ def test_a_stop_pauses_what_waits_until_resume(person: Person) -> None:
     assert person.shown() == "1 2 3 4 5"
 
 
+def test_an_answer_without_text_yet_says_what_it_waits_for(person: Person) -> None:
+    person.start_chat("[[delay 3000]] [[words 1]]")
+
+    expect(person.answers.last.get_by_text("Waiting for model…")).to_be_visible()
+
+    person.wait_for_answer()
+    expect(person.answers.last.get_by_text("Waiting for model…")).to_be_hidden()
+
+
+def test_a_button_of_a_waiting_prompt_stays_while_other_things_happen(person: Person) -> None:
+    person.start_chat(COUNT_SLOWLY)
+    person.wait_for_text(10)
+    person.page.get_by_text("Queue", exact=True).click()
+    person.write("[[words 2]]")
+    withdraw = person.tray.get_by_role("button", name="Withdraw")
+    withdraw.focus()
+
+    person.wait_for_text(100)
+    person.page.evaluate("() => window.dispatchEvent(new Event('online'))")
+
+    person.wait_for_text(200)
+    expect(withdraw).to_be_focused()
+
+
 def test_reasoning_is_one_calm_line_that_opens(person: Person) -> None:
     person.start_chat("[[reason I look at it from all sides.]] [[words 3]]")
     person.wait_for_answer()

@@ -143,6 +143,14 @@ def test_events_apply_once_each_in_order_whatever_order_they_come_in(page: Page)
     assert not played["gap"]
 
 
+def test_a_part_of_a_message_that_the_page_does_not_show_changes_nothing(page: Page) -> None:
+    played = play(
+        page, [event(1, "text.started", message="older", part="p", index=0), opening("x"), delta(1, "y")]
+    )
+
+    assert (played["seq"], played["messages"], played["lengths"]) == (1, [], [])
+
+
 def test_an_event_of_an_unknown_type_moves_the_reader_on(page: Page) -> None:
     played = play(page, [event(1, "something.new", whatever=1), event(2, "session.updated", title="T")])
 

@@ -200,7 +200,7 @@ function closeMessage(state, data, fields) {
 }
 
 function openPart(state, data, kind) {
-  if (state.parts.has(data.part)) return [];
+  if (state.parts.has(data.part) || !state.messages.has(data.message)) return [];
   const part = addPart(state, {
     id: data.part,
     message: data.message,

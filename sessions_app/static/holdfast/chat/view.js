@@ -133,12 +133,22 @@ export class View {
   showPrompts() {
     const prompts = [...this.state.pending.values(), ...this.state.outgoing.values()];
     const inTray = this.#waitsInTray();
+    this.paused.hidden = !(this.state.status?.paused && this.state.pending.size > 0);
+    this.#placePrompts(prompts, inTray);
+    this.tray.hidden = this["tray-rows"].childElementCount === 0 && this.paused.hidden;
+  }
+
+  /** Elements are made anew only when something about them changed: a button must not vanish under a click. */
+  #placePrompts(prompts, inTray) {
+    const isQueued = this.state.status?.state === "queued";
+    const facts = prompts.map(({ id, phase, delivery, code }) => [id, phase, delivery, code]);
+    const shown = JSON.stringify([inTray, isQueued, facts]);
+    if (shown === this.shownPrompts) return;
+    this.shownPrompts = shown;
     const rows = prompts.filter((prompt) => inTray && !asksForHelp(prompt));
     const bubbles = prompts.filter((prompt) => !inTray || asksForHelp(prompt));
     this["tray-rows"].replaceChildren(...rows.map((prompt) => this.#row(prompt)));
     this.ahead.replaceChildren(...bubbles.map((prompt) => this.#bubble(prompt)));
-    this.paused.hidden = !(this.state.status?.paused && this.state.pending.size > 0);
-    this.tray.hidden = rows.length === 0 && this.paused.hidden;
   }
 
   #waitsInTray() {
@@ -221,7 +231,9 @@ export class View {
     if (this.waiting !== undefined && this.waiting !== element) slot(this.waiting, "placeholder").hidden = true;
     this.waiting = newest?.type === "assistant" ? element : undefined;
     if (this.waiting === undefined) return;
-    slot(element, "placeholder").hidden = !(newest.state === "running" && key === "model");
+    const isEmpty = newest.parts.length === 0 && newest.state === "running";
+    const waits = isEmpty && ["model", "retrying", "queued"].includes(key);
+    say(slot(element, "placeholder"), waits ? `${this.words.pills[key]}…` : "");
   }
 
   #waited(key) {
