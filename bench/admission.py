@@ -9,6 +9,7 @@ every HTTP client does.
 import argparse
 import asyncio
 import json
+import os
 import tempfile
 import time
 from collections.abc import Iterator
@@ -55,20 +56,35 @@ class Client:
             self.seconds_each.append(time.perf_counter() - begin)
 
 
-async def load(instance: Instance, *, token: str, clients: int, seconds: float) -> list[float]:
-    """The seconds that each admission took, all clients together."""
+@dataclass(frozen=True, kw_only=True)
+class Figures:
+    each: list[float]
+    """Seconds of each admission, shortest first, all clients together."""
+    cpu_seconds: float
+    """What the web process used meanwhile; other load on the machine changes it little."""
+
+
+async def load(instance: Instance, *, token: str, clients: int, seconds: float) -> Figures:
     crowd = [Client(port=instance.port, token=token) for _ in range(clients)]
     sessions = []
     for client in crowd:
         await client.connect()
         sessions.append(json.loads((await client.post("/sessions", {}))[1])["id"])
     pairs = list(zip(crowd, sessions, strict=True))
+    web, before = instance.pid("web"), 0.0
     for phase in (_WARM_UP_SECONDS, seconds):
+        before = _cpu_seconds(web)
         for client in crowd:
             client.seconds_each.clear()
         deadline = time.perf_counter() + phase
         await asyncio.gather(*(client.admit_until(deadline, session=session) for client, session in pairs))
-    return sorted(each for client in crowd for each in client.seconds_each)
+    each = sorted(each for client in crowd for each in client.seconds_each)
+    return Figures(each=each, cpu_seconds=_cpu_seconds(web) - before)
+
+
+def _cpu_seconds(pid: int) -> float:
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
@@ -96,13 +112,23 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--database", action="append", choices=("sqlite", "postgresql"))
     options = parser.parse_args()
-    print(f"{'database':<12}{'clients':>8}{'admitted/s':>12}{'p50 ms':>9}{'p99 ms':>9}{'max ms':>9}")
-    for database in options.database or ("sqlite", "postgresql"):
+    run(tuple(options.database or ("sqlite", "postgresql")), options.clients, options.seconds)
+
+
+def run(
+    databases: tuple[str, ...] = ("sqlite", "postgresql"), clients: int = 32, seconds: float = 10
+) -> None:
+    print(
+        f"{'database':<12}{'clients':>8}{'admitted/s':>12}{'p50 ms':>9}{'p99 ms':>9}{'max ms':>9}{'web CPU ms':>12}"
+    )
+    for database in databases:
         with served(database) as (instance, token):
-            each = asyncio.run(load(instance, token=token, clients=options.clients, seconds=options.seconds))
-        rate = len(each) / options.seconds
+            figures = asyncio.run(load(instance, token=token, clients=clients, seconds=seconds))
+        each = figures.each
+        cpu = 1000 * figures.cpu_seconds / len(each)
+        rate = len(each) / seconds
         p50, p99, worst = (1000 * each[int(len(each) * part)] for part in (0.5, 0.99, 0.999999))
-        print(f"{database:<12}{options.clients:>8}{rate:>12.0f}{p50:>9.1f}{p99:>9.1f}{worst:>9.1f}")
+        print(f"{database:<12}{clients:>8}{rate:>12.0f}{p50:>9.1f}{p99:>9.1f}{worst:>9.1f}{cpu:>12.2f}")
 
 
 if __name__ == "__main__":

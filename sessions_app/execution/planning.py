@@ -5,9 +5,8 @@ import json
 from dataclasses import dataclass
 from typing import Final
 
-from pydantic import JsonValue
-
 from sessions_app.agents import AgentChoice
+from sessions_app.tools import arguments
 from sessions_app.tools.port import BadArguments, Input, Tool, Toolset
 
 MALFORMED: Final = "Tool call arguments were malformed JSON and were not executed. Retry with valid JSON."
@@ -59,7 +58,7 @@ def plan(
     mode = agent.mode_of(name)
     if mode == "deny":
         return Refuse(part_id=part_id, error=f"The tool {name} is not allowed here.")
-    given = parse_arguments(raw)
+    given = arguments.parse(raw)
     if given is None:
         return Refuse(part_id=part_id, error=MALFORMED)
     try:
@@ -68,17 +67,6 @@ def plan(
         return Refuse(part_id=part_id, error=str(bad))
     decided = Ask if mode == "ask" else Enter
     return decided(part_id=part_id, tool=tool, input=normalised, digest=digest(name, normalised))
-
-
-def parse_arguments(raw: str) -> Input | None:
-    """The arguments as an object; blank means none. None for anything else: nothing is guessed."""
-    if not raw.strip():
-        return {}
-    try:
-        value: JsonValue = json.loads(raw)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None
 
 
 def digest(name: str, normalised: Input) -> str:

@@ -37,6 +37,7 @@ from sessions_app.execution import planning, retries, settling, stages
 from sessions_app.execution.settling import CallMade, Entering, Next, Result, Settled
 from sessions_app.log import Held, SessionTransaction, session_transaction
 from sessions_app.providers.port import Finished
+from sessions_app.tools import arguments
 from sessions_app.tools import calls as tool_calls
 
 Kind = Literal["text", "reasoning", "tool"]
@@ -169,7 +170,7 @@ class Recorder:
 
     def hosted_called(self, part: Part, *, now: datetime) -> None:
         """The provider has the arguments of a hosted call and runs it."""
-        given = planning.parse_arguments(part.text()) or {}
+        given = arguments.parse(part.text()) or {}
         with self._transaction(now) as tx:
             tx.append(part.ended(self.message_id))
             tx.append(

@@ -1,0 +1,1 @@
+"""Measures speed: nothing here is asserted as a time, everything is printed."""
