@@ -43,7 +43,7 @@ class Page(HTMLParser):
         self.tags: list[str] = []
         self.attributes: list[tuple[str, str]] = []
         self._open: list[tuple[str, dict[str, str]]] = []
-        self.texts: list[tuple[dict[str, str], str]] = []
+        self.texts: list[tuple[list[dict[str, str]], str]] = []
         self.feed(response.content.decode())
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
@@ -68,13 +68,22 @@ class Page(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._in_template():
             return
-        for _, attributes in self._open:
-            self.texts.append((attributes, data))
+        self.texts.append(([attributes for _, attributes in self._open], data))
 
-    def text(self, **wanted: str) -> str:
-        """The text inside the elements that have these attributes (``data_slot="text"``)."""
+    def text(self, *, kind: str = "", **wanted: str) -> str:
+        """The text inside the elements that have these attributes (``data_slot="text"``).
+
+        With ``kind``: of parts of this kind only.
+        """
         named = {name.replace("_", "-"): value for name, value in wanted.items()}
-        return "".join(text for attributes, text in self.texts if named.items() <= attributes.items())
+        outer = {"data-kind": kind} if kind else {}
+        return "".join(
+            text for around, text in self.texts if all(_has(around, sought) for sought in (named, outer))
+        )
+
+
+def _has(around: list[dict[str, str]], sought: dict[str, str]) -> bool:
+    return not sought or any(sought.items() <= attributes.items() for attributes in around)
 
 
 _VOID = frozenset({"meta", "link", "input", "br", "hr", "img"})

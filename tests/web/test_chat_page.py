@@ -28,7 +28,7 @@ def test_the_page_holds_the_whole_conversation_without_scripts(
     page = parsed(browser.get(f"/s/{conversation.session_id}"))
 
     assert page.text(data_type="user").split() == ["You", "said", "What", "is", "a", "log?"]
-    assert page.text(data_kind="text") == "A log is a list of facts."
+    assert page.text(kind="text", data_slot="text") == "A log is a list of facts."
 
 
 def test_an_open_answer_shows_the_text_so_far_and_how_long_it_is(
@@ -39,7 +39,7 @@ def test_an_open_answer_shows_the_text_so_far_and_how_long_it_is(
 
     response = browser.get(f"/s/{conversation.session_id}")
 
-    assert parsed(response).text(data_kind="text") == "One 🌊 two\r\n three"
+    assert parsed(response).text(kind="text", data_slot="text") == "One 🌊 two\r\n three"
     assert ("data-length", "17") in parsed(response).attributes
     assert b"two&#13;" in response.content
 
@@ -107,7 +107,7 @@ def test_reasoning_is_folded_and_readable(browser: Client, conversation: Convers
 
     page = parsed(browser.get(f"/s/{conversation.session_id}"))
 
-    assert page.text(data_kind="reasoning").split() == ["Thoughts", "First", "I", "think."]
+    assert page.text(kind="reasoning", data_slot="text").split() == ["First", "I", "think."]
     assert "details" in page.tags
 
 
@@ -263,7 +263,9 @@ def test_chats_are_grouped_by_day(ann: User) -> None:
 def _user_texts(response: object) -> list[str]:
     """The texts of the user's messages, each ending in its word."""
     pieces = [
-        text for attributes, text in parsed(response).texts if "bubble" in attributes.get("class", "").split()
+        text
+        for around, text in parsed(response).texts
+        if any("bubble" in attributes.get("class", "").split() for attributes in around)
     ]
     return [piece for piece in pieces if piece.strip()]
 

@@ -39,8 +39,8 @@ def test_text_of_every_origin_adds_no_element_to_the_page(browser: Client, ann: 
     assert not [
         value for name, value in hostile.attributes if name in ("href", "src") and "script:" in value.lower()
     ]
-    assert hostile.text(data_kind="text") == text
-    assert text in hostile.text(data_kind="reasoning")
+    assert hostile.text(kind="text", data_slot="text") == text
+    assert text in hostile.text(kind="reasoning", data_slot="text")
     assert text in hostile.text(data_slot="note")
     assert text in hostile.text(data_slot="ahead") + hostile.text(data_slot="tray")
     assert text in hostile.text(data_slot="session-title")
