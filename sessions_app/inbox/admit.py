@@ -46,8 +46,9 @@ def admit(
     try:
         with session_transaction(session_id, now=now) as tx:
             kinds = known_ids.kinds_of(message_id)
-            if "input" in kinds:
-                known = SessionInput.objects.get(pk=message_id)
+            # Its session may be deleted between the two looks; then its tombstone speaks for it.
+            known = SessionInput.objects.filter(pk=message_id).first() if "input" in kinds else None
+            if known is not None:
                 return _repeat(tx, known, digest=digest, delivery=delivery, wake=wake)
             if kinds:
                 raise PromptConflict(message_id)

@@ -259,6 +259,16 @@ def test_the_ids_of_a_deleted_session_stay_taken() -> None:
     assert not inbox.pending(session_id).exists()
 
 
+def test_an_id_whose_session_is_deleted_at_this_moment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    session_id = world.session()
+    monkeypatch.setattr("sessions_app.inbox.known_ids.kinds_of", lambda message_id: {"input"})
+
+    with pytest.raises(PromptConflict):
+        send(session_id)
+
+    assert not inbox.pending(session_id).exists()
+
+
 # Wakes
 
 
