@@ -1,7 +1,10 @@
 """``manage.py up``: what it does when it is stopped, and when one of its processes is killed."""
 
+import os
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +13,7 @@ import pytest
 
 from tests.platform.conftest import CLUSTER_ENVIRON
 from tests.support import servers
-from tests.support.processes import Instance, Process, Response
+from tests.support.processes import PROJECT, Instance, Process, Response
 from tests.support.requirements import requires
 from tests.support.waiting import until
 
@@ -111,6 +114,23 @@ def test_when_any_process_of_the_cluster_is_killed_the_workers_are_started_again
         what=f"a new cluster\n{instance.output}",
     )
     assert instance.pid("web") == before["web"].pid
+    assert instance.stop() == 0
+
+
+def test_it_goes_on_when_nobody_reads_its_output_any_more(instance) -> None:
+    del instance.environ["PYTHONUNBUFFERED"]
+    reading, writing = os.pipe()
+    instance.up = subprocess.Popen(
+        [sys.executable, "manage.py", "up", "--port", str(instance.port), "--workers", "1"],
+        cwd=PROJECT, env=instance.environ, stdout=writing,
+    )  # fmt: skip
+    instance.others.append(instance.up)
+    os.close(writing)
+    until(lambda: complete(instance), within=60, what="one process of each role")
+    os.close(reading)
+    web = instance.kill("web")
+
+    until(lambda: complete(instance) and instance.pid("web") != web, what="a new web server")
     assert instance.stop() == 0
 
 

@@ -92,8 +92,12 @@ class Command(BaseCommand):
 
     def _say(self, line: str, *, to: Any = None) -> None:
         stream = to or self.stdout
-        stream.write(f"holdfast: {line}")
-        stream.flush()
+        try:
+            stream.write(f"holdfast: {line}")
+            stream.flush()
+        except BrokenPipeError:
+            # Nobody reads any more; what runs goes on, and says the rest to nobody.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _nothing() -> None:
