@@ -124,6 +124,7 @@ CHAT: Final = (
     chat(
         "an error after the finish", delta(content="Hi"), STOP, frame({"error": {"message": "x"}}), text="Hi"
     ),
+    chat("an empty finish after the finish", delta(content="Hi"), STOP, delta(""), text="Hi"),
     chat("length", delta(content="Hi"), delta("length"), DONE, text="Hi", finish="length"),
     chat(
         "filtered in the middle",
@@ -369,6 +370,16 @@ CHAT: Final = (
         call_delta(entry(None, "2}", index=1)),
         delta("tool_calls"),
         calls=(("x", "f", '{"a":1}'), ("y", "g", '{"b":2}')),
+        finish="tool_calls",
+    ),
+    chat(
+        "a tail that goes on after another call began",
+        call_delta(entry("g", "", call_id="y", index=0)),
+        call_delta(entry(None, '{"b":', index=1)),
+        call_delta(entry("h", "{}", call_id="z", index=2)),
+        call_delta(entry(None, "2}", index=1)),
+        delta("tool_calls"),
+        calls=(("y", "g", '{"b":2}'), ("z", "h", "{}")),
         finish="tool_calls",
     ),
     chat(

@@ -258,6 +258,15 @@ async def test_errors_inside_then_count_the_attempts_of_their_own_step() -> None
     assert (await demo(*history, earlier_attempts=3)).text == "1 2"
 
 
+async def test_attempts_of_every_step_before_are_not_counted_again() -> None:
+    last = "[[error failed 1]] [[words 2]]"
+    message = f"[[error failed 1]] [[tool add]] [[then [[error failed 1]] [[tool now]] [[then {last}]]]]"
+    history = (message, called("add"), result("3"), called("now"), result("9"))
+
+    assert (await demo(*history, earlier_attempts=4)).outcome == "failed"
+    assert (await demo(*history, earlier_attempts=5)).text == "1 2"
+
+
 async def test_a_new_message_ends_the_tool_loop() -> None:
     came = await demo("[[tool add]] [[then [[words 9]]]]", called("add"), result("3"), "[[words 2]]")
 
