@@ -274,7 +274,7 @@ def _dotted_names(text: str) -> tuple[str, ...]:
 
 def _webhook_urls(text: str) -> tuple[str, ...]:
     allowed = (
-        "http or https URLs separated by commas, without user, query or fragment; "
+        "http or https URLs separated by commas, without user or fragment; "
         "one that ends with / allows every URL below it"
     )
     urls = _items(text)
@@ -282,7 +282,7 @@ def _webhook_urls(text: str) -> tuple[str, ...]:
         parts = _split(url, allowed)
         if parts.scheme not in ("http", "https") or not parts.hostname or not parts.path:
             _refuse(allowed)
-        if parts.username is not None or parts.query or parts.fragment or "/." in parts.path:
+        if parts.username is not None or parts.fragment or "/." in parts.path or not url.isascii():
             _refuse(allowed)
     return urls
 

@@ -86,8 +86,10 @@ def _check(tree: ast.expr) -> None:
 
 def _operands(node: ast.expr) -> list[ast.expr]:
     match node:
-        case ast.Constant(value=int() | float()) | ast.Name():
+        case ast.Constant(value=int() | float()):
             return []
+        case ast.Name(id=name):
+            return _constant(name)
         case ast.BinOp(left=left, op=how, right=right):
             if isinstance(how, ast.BitXor):
                 raise BadExpression("^ is not a power here. Write ** for powers.")
@@ -102,14 +104,16 @@ def _operands(node: ast.expr) -> list[ast.expr]:
             raise BadExpression("Only numbers, operators, constants and functions can be used.")
 
 
+def _constant(name: str) -> list[ast.expr]:
+    if name not in _NAMES:
+        raise BadExpression(f"There is no constant {name!r}. There are {', '.join(sorted(_NAMES))}.")
+    return []
+
+
 def _reason(error: simpleeval.InvalidExpression) -> str:
-    match error:
-        case simpleeval.NameNotDefined():
-            return f"There is no constant {error.name!r}. There are {', '.join(sorted(_NAMES))}."
-        case simpleeval.FunctionNotDefined():
-            return f"There is no function {error.func_name!r}. There are {', '.join(sorted(_FUNCTIONS))}."
-        case _:
-            return "Only numbers, operators, constants and functions can be used."
+    if isinstance(error, simpleeval.FunctionNotDefined):
+        return f"There is no function {error.func_name!r}. There are {', '.join(sorted(_FUNCTIONS))}."
+    return "Only numbers, operators, constants and functions can be used."
 
 
 def _bounded(value: Any) -> Number:
