@@ -16,7 +16,8 @@ from sessions_app.live import groups, publish
 logger = logging.getLogger(__name__)
 
 STALL_SECONDS: Final = 30.0
-LOOK_SECONDS: Final = 0.02
+FIRST_LOOK_SECONDS: Final = 0.001
+LAST_LOOK_SECONDS: Final = 0.05
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -71,13 +72,23 @@ def _daphne_transport(send: Any) -> Any:
     return transport if hasattr(transport, "producerPaused") else None
 
 
+def _left(transport: Any) -> tuple[int, int]:
+    """What changes whenever the kernel takes something from the transport's buffer."""
+    return len(getattr(transport, "dataBuffer", b"")), getattr(transport, "offset", 0)
+
+
 async def _drained(transport: Any) -> None:
     """Wait for the client; one that takes nothing for long is cut off."""
     loop = asyncio.get_running_loop()
-    deadline = loop.time() + STALL_SECONDS
+    left: tuple[int, int] | None = None
+    deadline, pause = 0.0, FIRST_LOOK_SECONDS
     while transport.producerPaused and transport.connected:
-        if loop.time() > deadline:
+        before, left = left, _left(transport)
+        if left != before:
+            deadline = loop.time() + STALL_SECONDS
+        elif loop.time() > deadline:
             logger.info("live.client.stalled")
             transport.abortConnection()
             return
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LAST_LOOK_SECONDS)
