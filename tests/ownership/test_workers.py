@@ -278,6 +278,18 @@ def test_a_database_that_was_away_kills_nobody(watch: ownership.Watch, clock: Cl
     assert ownership.is_alive(row(other.pk))
 
 
+def test_one_renewal_of_the_watcher_that_failed_starts_the_lease_anew(
+    watch: ownership.Watch, clock: Clock
+) -> None:
+    silent = world.worker()
+    assert watch_for(watch, clock, LEASE - BEAT) == []
+
+    watch.renewal_failed()
+
+    assert watch_for(watch, clock, LEASE - BEAT) == []
+    assert watch_for(watch, clock, BEAT) == [silent.pk]
+
+
 def test_a_standstill_of_everybody_that_no_renewal_noticed_kills_nobody(
     watch: ownership.Watch, clock: Clock
 ) -> None:
