@@ -13,6 +13,7 @@ from sessions_app.models import (
     SessionEvent,
     SessionInput,
     SessionMessage,
+    SessionNote,
     Tombstone,
     ToolOverflow,
 )
@@ -126,6 +127,18 @@ class ToolOverflowAdmin(OfSession):
 
     def get_queryset(self, request: HttpRequest) -> Any:
         return super().get_queryset(request).defer("content")
+
+
+@admin.register(SessionNote)
+class SessionNoteAdmin(OfSession):
+    list_display = ("pk", "of_session", "name", "updated_at", "shown_text")
+    position = "pk"
+    identities = ("session_id",)
+    search_help_text = "The whole id of the session"
+
+    @admin.display(description="text")
+    def shown_text(self, row: SessionNote) -> str:
+        return short(row.text)
 
 
 @admin.register(Tombstone)

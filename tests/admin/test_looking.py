@@ -15,7 +15,15 @@ from django.urls import reverse
 from django.utils import timezone
 
 from sessions_app import access, models
-from sessions_app.models import ApiToken, PartCheckpoint, Session, SetupLink, Tombstone, ToolOverflow
+from sessions_app.models import (
+    ApiToken,
+    PartCheckpoint,
+    Session,
+    SessionNote,
+    SetupLink,
+    Tombstone,
+    ToolOverflow,
+)
 from tests.api.test_attempts import attempt
 from tests.support import world
 from tests.web.conversations import Conversation
@@ -42,6 +50,7 @@ def everything(user_id: int) -> str:
     access.create_token(user_id=user_id, name=HOSTILE, now=timezone.now())
     SetupLink.objects.create(digest=part, created_at=timezone.now())
     Tombstone.objects.create(pk=f"dead-{session_id}", deleted_at=timezone.now())
+    SessionNote.objects.create(session_id=session_id, name=HOSTILE, text=HOSTILE, updated_at=timezone.now())
     ToolOverflow.objects.create(
         pk=f"ovf_{session_id}", session_id=session_id, created_at=timezone.now(), content=b"x", is_text=True
     )
