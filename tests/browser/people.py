@@ -112,6 +112,10 @@ class Person:
         expect(self.answers).to_have_count(count, timeout=within * 1000)
         expect(self.answers.last).to_have_attribute("data-state", "completed", timeout=within * 1000)
 
+    def wait_until_idle(self) -> None:
+        """Until the server says that nothing runs any more."""
+        expect(self.composer).to_have_attribute("placeholder", "Message…")
+
     def wait_for_text(self, characters: int, *, within: float = 30) -> str:
         return until(
             lambda: text if len(text := self.shown()) >= characters else "",

@@ -48,7 +48,7 @@ def _conversation(person: Person, directory: Path) -> None:
     expect(person.tray).to_contain_text("Queued")
     _take(person, directory / "streaming.png")
     person.wait_for_answer(2)
-    expect(person.pill).to_be_hidden()
+    person.wait_until_idle()
     _take(person, directory / "done.png")
 
 
@@ -61,6 +61,7 @@ def _troubles(person: Person, directory: Path) -> None:
     expect(person.answers.last).to_contain_text("Stopped by you.")
     person.write("[[error rejected]]")
     expect(person.answers.last).to_contain_text("refused")
+    person.wait_until_idle()
     _take(person, directory / "outcomes.png")
     person.page.context.set_offline(True)
     person.write("Is anybody there?")

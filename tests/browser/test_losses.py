@@ -72,7 +72,7 @@ def test_a_network_that_goes_and_comes_back_leaves_no_gap_and_no_repeat(person: 
 def test_a_message_written_offline_is_kept_over_a_reload_and_sent_once(person: Person) -> None:
     session = person.start_chat("[[words 2]]")
     person.wait_for_answer()
-    expect(person.pill).to_be_hidden()
+    person.wait_until_idle()
     person.page.context.set_offline(True)
     person.write("[[words 6]]")
     bubble = person.page.locator("[data-slot=ahead] .turn.user")
@@ -96,7 +96,7 @@ def test_a_message_written_offline_is_kept_over_a_reload_and_sent_once(person: P
 def test_an_unsent_message_can_be_taken_back_to_edit(person: Person) -> None:
     person.start_chat("[[words 2]]")
     person.wait_for_answer()
-    expect(person.pill).to_be_hidden()
+    person.wait_until_idle()
     person.page.context.set_offline(True)
     person.write("half a thought")
 
