@@ -129,7 +129,7 @@ REFUSED = [
     ("HOLDFAST_STARTUP_RECOVERY", ["no"]),
     ("HOLDFAST_ROLE", ["server"]),
     ("HOLDFAST_TOOLS", ["shop tools", "1shop", "shop..tools"]),
-    ("HOLDFAST_WEBHOOK_URLS", ["a.org/x", "https://a.org", "https://u:p@a.org/", "https://a.org/?q=1", "https://a.org/../x"]),
+    ("HOLDFAST_WEBHOOK_URLS", ["a.org/x", "https://a.org", "https://u:p@a.org/", "https://a.org/#f", "https://a.org/\u00e9", "https://a.org/../x"]),
     ("HOLDFAST_MCP_COMMANDS", ["files", "files=", "a b=c", "a=b,a=c", "a='b", "{", '{"a": 1}', '{"a": ["x", 1]}']),
 ]  # fmt: skip
 
