@@ -20,13 +20,15 @@ LARGEST_EVENT: Final = 64 * 1024
 LARGEST_DELTA: Final = 8 * 1024
 """Code points of one delta: a joined or huge fragment is cut into pieces of this size."""
 
+_COMPACT: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"))
+
 Item = list[Any]
 Packet = dict[str, Any]
 
 
 def to_json(value: Any) -> str:
     """Compact JSON that can always be sent as UTF-8."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    text = _COMPACT.encode(value)
     try:
         text.encode("utf-8")
     except UnicodeEncodeError:
