@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import anyio
-import uvicorn
 from mcp.server.mcpserver import Context, Image, MCPServer
 from mcp_types import CallToolResult, InputRequiredResult, TextContent, ToolAnnotations
 
@@ -131,5 +130,7 @@ if __name__ == "__main__":
     if sys.argv[2] == "stdio":
         server.run("stdio")
     else:
+        import uvicorn
+
         app = CountedPosts(server.streamable_http_app(json_response=sys.argv[2] == "json"))
         uvicorn.run(app, host="127.0.0.1", port=int(sys.argv[3]), log_level="critical")

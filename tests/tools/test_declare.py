@@ -153,7 +153,7 @@ def test_whatever_is_given_is_refused_or_normalised_once_and_for_all(arguments: 
 def no_docstring(a: int) -> None: ...
 
 
-def no_hint(a) -> None:  # type: ignore[no-untyped-def]
+def no_hint(a) -> None:
     """Do."""
 
 

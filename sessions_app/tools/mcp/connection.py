@@ -125,6 +125,7 @@ class Connection:
                 session = await stack.enter_async_context(_session(self.server, life))
                 life.look.clear()
                 await self._list(session)
+            life.is_up = True
             self._session = session
             self._failures = 0
             self._told.back(self.server.name, tools=len(self.tools))
@@ -181,6 +182,7 @@ class _Life:
     """What is heard of one session from below."""
 
     def __init__(self) -> None:
+        self.is_up = False
         self.is_over = False
         self.look = asyncio.Event()
         """Set when there is reason to look at the server again."""
@@ -208,7 +210,9 @@ def _child(server: Server, life: _Life) -> AbstractAsyncContextManager[stdio.Str
 @asynccontextmanager
 async def _http(server: Server, life: _Life) -> AsyncIterator[Any]:
     async with (
-        courier.client(headers=dict(server.headers), on_trouble=life.look.set) as client,
+        courier.client(
+            headers=dict(server.headers), is_up=lambda: life.is_up, on_trouble=life.look.set
+        ) as client,
         streamable_http_client(
             server.url, http_client=client, max_sse_event_size=courier.MAX_RESULT_BYTES
         ) as streams,

@@ -23,14 +23,11 @@ _UNDECIDED_STATUS: Final = frozenset({202, 303, 408})
 
 
 def client(
-    *,
-    headers: dict[str, str],
-    on_trouble: Callable[[], None],
-    transport: httpx2.AsyncBaseTransport | None = None,
+    *, headers: dict[str, str], is_up: Callable[[], bool], on_trouble: Callable[[], None]
 ) -> httpx2.AsyncClient:
     """The HTTP client of one session. ``on_trouble`` is told when the session may be over."""
     return httpx2.AsyncClient(
-        transport=Courier(transport or _transport(), on_trouble=on_trouble),
+        transport=Courier(_transport(), is_up=is_up, on_trouble=on_trouble),
         headers=headers,
         timeout=_TIMEOUT,
         max_redirects=0,  # a redirect would send a call again
@@ -47,8 +44,11 @@ def _transport() -> httpx2.AsyncHTTPTransport:
 class Courier(httpx2.AsyncBaseTransport):
     """Sends each request once and turns what proves nothing into an answer that says so."""
 
-    def __init__(self, inner: httpx2.AsyncBaseTransport, *, on_trouble: Callable[[], None]) -> None:
+    def __init__(
+        self, inner: httpx2.AsyncBaseTransport, *, is_up: Callable[[], bool], on_trouble: Callable[[], None]
+    ) -> None:
         self._inner = inner
+        self._is_up = is_up
         self._on_trouble = on_trouble
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
@@ -59,6 +59,8 @@ class Courier(httpx2.AsyncBaseTransport):
         try:
             response = await self._inner.handle_async_request(request)
         except httpx2.TransportError as error:
+            if not self._is_up():
+                raise  # an answer would be taken for that of a server which speaks an older version
             kind = type(error).__name__
             if sending.has_begun:
                 return self._trouble(UNANSWERED, f"the connection broke off ({kind})")

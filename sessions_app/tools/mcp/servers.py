@@ -30,17 +30,19 @@ class Servers:
         self._unusable: dict[str, str] = {}
         self._look_seconds = look_seconds
         self._has_looked = asyncio.Event()
+        self._has_waited = False
         self._closing: set[asyncio.Task[None]] = set()
         self._task = self.loop.create_task(self._run())
 
     async def tools(self) -> list[Tool]:
         """The tools of the servers that are connected. Waits only the first time, and not long."""
-        if not self._has_looked.is_set() or not self._is_settled():
+        if not self._has_waited:
             try:
                 async with asyncio.timeout(FIRST_WAIT_SECONDS):
                     await self._settle()
             except TimeoutError:
                 pass
+            self._has_waited = True
         return [tool for name in sorted(self._connections) for tool in self._connections[name].tools]
 
     async def aclose(self) -> None:
@@ -51,9 +53,6 @@ class Servers:
             self._close(name)
         if self._closing:
             await asyncio.wait(self._closing)
-
-    def _is_settled(self) -> bool:
-        return all(connection.settled.is_set() for connection in self._connections.values())
 
     async def _settle(self) -> None:
         await self._has_looked.wait()

@@ -8,10 +8,10 @@ import logging
 import os
 import re
 import signal
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -68,7 +68,7 @@ async def connect(command: Sequence[str], *, on_end: Callable[[], None]) -> Asyn
                 yield incoming, outgoing
             finally:
                 with anyio.CancelScope(shield=True):
-                    await _end(process)
+                    await _to_its_end(_end(process))
                 tasks.cancel_scope.cancel()
     finally:
         for stream in (arrive, incoming, outgoing, leave):
@@ -158,6 +158,20 @@ async def _write(
         # It may live on without reading: what waits for it must learn that nothing will come.
         on_end()
         _signal(process, signal.SIGKILL)
+
+
+async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
+    """Await it whole, also when this task is cancelled meanwhile; a process would be left behind."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
