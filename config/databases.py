@@ -20,9 +20,11 @@ WEB_POOL: Final = {"min_size": 1, "max_size": 8, "timeout": 20}
 
 def connection(database: SQLite | PostgreSQL, *, role: Role | None) -> dict[str, Any]:
     """Django's description of the connection for a process of this role."""
-    if isinstance(database, SQLite):
-        return _sqlite(database)
-    return _postgresql(database, role=role)
+    described = _sqlite(database) if isinstance(database, SQLite) else _postgresql(database, role=role)
+    if role == "worker":
+        # Long-lived threads keep their connections: opening one costs more than most of what they do.
+        described["CONN_MAX_AGE"] = None
+    return described
 
 
 def _sqlite(database: SQLite) -> dict[str, Any]:
@@ -46,7 +48,6 @@ def _postgresql(database: PostgreSQL, *, role: Role | None) -> dict[str, Any]:
     if role == "web":
         described["OPTIONS"]["pool"] = dict(WEB_POOL)
     if role == "worker":
-        # Long-lived threads never give a pooled connection back, and workers fork.
-        described["CONN_MAX_AGE"] = None
+        # No pool: long-lived threads never give a connection back, and workers fork.
         described["CONN_HEALTH_CHECKS"] = True
     return described

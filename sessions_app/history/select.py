@@ -4,6 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, cast
 
+from django.db.models import Subquery
+from django.db.models.functions import Coalesce
+
 from schema.attempts import Decision
 from schema.inputs import Origin
 from sessions_app.history.entries import Entry, PartEntry
@@ -63,12 +66,11 @@ def _part(row: MessagePart) -> PartEntry:
 
 def attempts_for_newest_prompt(session_id: str) -> int:
     """How many attempts were made since the newest prompt of a person entered the transcript."""
-    newest = (
-        SessionMessage.objects.filter(session_id=session_id, type="user", reverted_seq=None)
-        .order_by("-seq")
-        .values_list("seq", flat=True)
-        .first()
+    newest = SessionMessage.objects.filter(session_id=session_id, type="user", reverted_seq=None).order_by(
+        "-seq"
     )
     return ProviderAttempt.objects.filter(
-        session_id=session_id, purpose="step", message__seq__gt=newest or 0
+        session_id=session_id,
+        purpose="step",
+        message__seq__gt=Coalesce(Subquery(newest.values("seq")[:1]), 0),
     ).count()
