@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
+from django.db import connections
+from django.db.backends.base.base import BaseDatabaseWrapper
 
 from sessions_app.tools import declare as declare_module
 from sessions_app.tools import enter as enter_module
@@ -279,3 +281,25 @@ async def test_many_calls_at_once_never_have_more_threads_than_places() -> None:
     await asyncio.gather(*(pool.run(work, name="work", wait_seconds=WITHIN) for _ in range(60)))
 
     assert most == 4
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.both_databases
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_thread_leaves_no_connection_of_the_database_open(fails: bool) -> None:
+    used: list[BaseDatabaseWrapper] = []
+
+    @tool
+    def ask() -> None:
+        """Ask the database."""
+        used.append(connections["default"])
+        with connections["default"].cursor() as cursor:
+            cursor.execute("SELECT 1")
+        if fails:
+            raise ValueError
+
+    await call(ask)
+
+    (wrapper,) = used
+    assert wrapper is not connections["default"]
+    assert wrapper.connection is None

@@ -38,6 +38,20 @@ async def eventually(condition: Callable[[], Any], what: str) -> Any:
     return value
 
 
+def processes(named: Path) -> list[int]:
+    """The living processes that were started with this path."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                command = (entry / "cmdline").read_bytes()
+            except OSError:
+                continue
+            if str(named).encode() in command:
+                found.append(int(entry.name))
+    return found
+
+
 class World:
     """A server process and the journal it writes."""
 
@@ -84,17 +98,7 @@ class World:
             self.process.wait()
 
     def children(self) -> list[int]:
-        """The processes that run the script with this journal."""
-        found = []
-        for entry in Path("/proc").iterdir():
-            if entry.name.isdigit():
-                try:
-                    command = (entry / "cmdline").read_bytes()
-                except OSError:
-                    continue
-                if str(self.journal_file).encode() in command:
-                    found.append(int(entry.name))
-        return found
+        return processes(self.journal_file)
 
     def stop(self) -> None:
         if self.process is not None:
@@ -481,25 +485,31 @@ def _is_there(group: int) -> bool:
     return False
 
 
-async def test_closing_while_it_connects_ends_the_process_too(tmp_path: Path) -> None:
-    marker = str(tmp_path)
-    command = (
-        sys.executable,
-        "-c",
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)",
-        marker,
-    )
-    one = Connection(Server(name="deaf", trusted=True, timeout_seconds=1, command=command))
-    world = World.__new__(World)
-    world.journal_file = tmp_path
-    await eventually(world.children, "the process")
+async def test_a_process_is_ended_whole_also_when_its_end_is_cancelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stdio, "END_SECONDS", 0.3)
+    ending = asyncio.Event()
+    real = stdio._is_gone
 
-    closing = asyncio.create_task(one.aclose())
-    await asyncio.sleep(0)
-    one._task.cancel()
-    await closing
+    async def is_gone(process: asyncio.subprocess.Process) -> bool:
+        ending.set()
+        return await real(process)
 
-    assert not world.children()
+    monkeypatch.setattr(stdio, "_is_gone", is_gone)
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(300)"
+
+    async def use() -> None:
+        async with stdio.connect((sys.executable, "-c", deaf, str(tmp_path)), on_end=lambda: None):
+            await eventually(lambda: processes(tmp_path), "the process")
+
+    using = asyncio.create_task(use())
+    await ending.wait()
+    using.cancel()
+
+    with pytest.raises(asyncio.CancelledError):
+        await using
+    assert not processes(tmp_path)
 
 
 async def test_a_child_gets_none_of_our_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
