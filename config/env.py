@@ -68,6 +68,7 @@ class Environment:
     log_format: Literal["text", "json"]
     openai_api_key: str | None
     openai_base_url: str | None
+    openai_responses_background: bool
     anthropic_api_key: str | None
     anthropic_base_url: str | None
     default_model: str
@@ -105,6 +106,7 @@ def read(environ: Mapping[str, str], *, root: Path) -> Environment:
         log_format=reader.required("LOG_FORMAT", "text", _choice("text", "json")),
         openai_api_key=reader.optional("OPENAI_API_KEY", _key),
         openai_base_url=reader.optional("OPENAI_BASE_URL", _base_url),
+        openai_responses_background=reader.required("OPENAI_RESPONSES_BACKGROUND", "1", _flag),
         anthropic_api_key=reader.optional("ANTHROPIC_API_KEY", _key),
         anthropic_base_url=reader.optional("ANTHROPIC_BASE_URL", _base_url),
         default_model=reader.required("HOLDFAST_DEFAULT_MODEL", "demo:scripted", _model),

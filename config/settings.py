@@ -35,6 +35,7 @@ HOLDFAST_MCP_COMMANDS = _env.mcp_commands
 HOLDFAST_COORDINATOR = "sessions_app.execution.coordinator"
 OPENAI_API_KEY = _env.openai_api_key
 OPENAI_BASE_URL = _env.openai_base_url
+OPENAI_RESPONSES_BACKGROUND = _env.openai_responses_background
 ANTHROPIC_API_KEY = _env.anthropic_api_key
 ANTHROPIC_BASE_URL = _env.anthropic_base_url
 

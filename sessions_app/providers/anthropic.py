@@ -19,6 +19,9 @@ VERSION: Final = "2023-06-01"
 DEFAULT_MAX_TOKENS: Final = 4096
 """The API wants a limit in every request."""
 
+LONGEST_OUTPUT: Final = 16 * 1024
+"""Of a hosted result, as people read it; what goes back is the block as it came."""
+
 _STOP_REASONS: Final = {
     "end_turn": "stop",
     "stop_sequence": "stop",
@@ -162,6 +165,8 @@ class MessageReader:
         self.is_over = False
         self._counts: dict[str, int] = {}
         self._blocks: dict[int, _TextBlock | _CallBlock] = {}
+        self._hosted: dict[str, str] = {}
+        """The keys of calls that the provider runs, by their id, until their result is told."""
         self._is_identified = False
         self._stop_reason: str | None = None
         self._has_text = False
@@ -251,11 +256,22 @@ class MessageReader:
             call = _CallBlock(index, started)
             self._blocks[index] = call
             self._has_calls = True
+            if kind != "tool_use":
+                self._hosted[call.call_id] = call.key
             yield port.CallStarted(call.key, call.call_id, call.name, hosted=kind != "tool_use")
+        elif kind.endswith("_tool_result"):
+            yield from self._result(started)
         elif kind in ("text", "thinking", "redacted_thinking"):
             block = _TextBlock(index, started)
             self._blocks[index] = block
             yield from self._noted(block.begin())
+
+    def _result(self, block: dict[str, JsonValue]) -> Iterator[port.Item]:
+        """The result of a call that the provider ran comes as one block of its own."""
+        key = self._hosted.pop(text.clean(_string(block.get("tool_use_id"))), None)
+        if key is not None:
+            output = text.clean(_output_of(block.get("content")))[:LONGEST_OUTPUT]
+            yield port.CallResult(key, output, is_error=_is_error(block), replay=block)
 
     def _delta(self, payload: dict[str, JsonValue]) -> Iterator[port.Item]:
         delta = payload.get("delta")
@@ -341,6 +357,9 @@ class _CallBlock:
         self.name = text.clean(_string(started.get("name")))
         self._scrubber = Scrubber()
         self._given = started.get("input")
+        self._replay: dict[str, JsonValue] = {}
+        if started.get("type") == "mcp_tool_use":
+            self._replay = {"type": "mcp_tool_use", "server_name": _string(started.get("server_name"))}
         self._has_arguments = False
 
     def read(self, delta: dict[str, JsonValue]) -> Iterator[port.Item]:
@@ -354,7 +373,24 @@ class _CallBlock:
         """Some servers give the whole input at the start and no fragments."""
         if not self._has_arguments and self._given:
             yield port.CallDelta(self.key, json.dumps(self._given, ensure_ascii=False))
-        yield port.PartClosed(self.key)
+        yield port.PartClosed(self.key, self._replay)
+
+
+def _is_error(block: dict[str, JsonValue]) -> bool:
+    content = block.get("content")
+    kind = content.get("type") if isinstance(content, dict) else None
+    return block.get("is_error") is True or (isinstance(kind, str) and kind.endswith("_error"))
+
+
+def _output_of(content: JsonValue) -> str:
+    """What a person reads of a result: its words, else titles and addresses, else the JSON as it is."""
+    lines = [
+        " ".join(filter(None, (_string(piece.get(name)) for name in ("text", "title", "url"))))
+        for piece in wire.objects(content)
+    ]
+    if any(lines):
+        return "\n".join(filter(None, lines))
+    return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
 
 
 def _nothing(finish: str) -> wire.Unusable:

@@ -46,6 +46,14 @@ VENDORS: Final = {
             models=("gpt-5.5", "gpt-5.4-mini", "gpt-4.1"),
         ),
         Vendor(
+            name="openai-responses",
+            label="OpenAI Responses",
+            base_url="https://api.openai.com/v1",
+            key_setting="OPENAI_API_KEY",
+            base_url_setting="OPENAI_BASE_URL",
+            models=("gpt-5.5", "gpt-5.4-mini"),
+        ),
+        Vendor(
             name="anthropic",
             label="Anthropic",
             base_url="https://api.anthropic.com",

@@ -45,14 +45,17 @@ class AssistantGroup:
 Group = UserGroup | AssistantGroup
 
 
-def group(turns: Iterable[Turn]) -> list[Group]:
-    """The turns, neighbours of one role together. Starts and ends with the user; nothing in it is empty."""
+def group(turns: Iterable[Turn], *, calls_last: bool = True) -> list[Group]:
+    """The turns, neighbours of one role together. Starts and ends with the user; nothing in it is empty.
+
+    ``calls_last`` moves local calls to the end of what the assistant said; without it the order stays.
+    """
     gathered: list[Group] = []
     for turn in turns:
         _add(gathered, _group_of(turn))
     groups: list[Group] = []
     for each in gathered:
-        _add(groups, _sendable(each))
+        _add(groups, _sendable(each, calls_last=calls_last))
     if not groups or isinstance(groups[0], AssistantGroup):
         groups.insert(0, UserGroup(texts=[OPENING]))
     if isinstance(groups[-1], AssistantGroup):
@@ -82,12 +85,13 @@ def _add(groups: list[Group], addition: Group) -> None:
             groups.append(addition)
 
 
-def _sendable(each: Group) -> Group:
-    """Calls moved last, no empty text, and no reasoning at the end, where providers refuse it."""
+def _sendable(each: Group, *, calls_last: bool) -> Group:
+    """No empty text, and no reasoning at the end, where providers refuse it."""
     if isinstance(each, UserGroup):
         return each
     blocks = [block for block in each.blocks if block.kind != "text" or block.text.strip()]
-    blocks.sort(key=lambda block: isinstance(block, CallBlock) and not block.hosted)
+    if calls_last:
+        blocks.sort(key=lambda block: isinstance(block, CallBlock) and not block.hosted)
     while blocks and blocks[-1].kind == "reasoning":
         blocks.pop()
     return AssistantGroup(blocks=blocks)

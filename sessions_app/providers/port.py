@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -143,3 +143,27 @@ class Provider(Protocol):
         Ends after one ``Finished``, or raises ``ProviderError``. Closing the iterator or cancelling the
         task closes the connection at once. Never retries, never follows a redirect.
         """
+
+
+class Forgotten(Exception):
+    """The provider knows nothing of the response, or not any more."""
+
+
+class CannotTell(Exception):
+    """The provider could not be asked, or cannot tell yet; asking again later may."""
+
+
+@runtime_checkable
+class Askable(Protocol):
+    """A provider that keeps its responses and can be asked for them by their id."""
+
+    def ask(self, response_id: str, *, follow: bool) -> AsyncIterator[Item]:
+        """Ask what became of a response, and yield all of it from its beginning, as ``stream`` would have.
+
+        Sends nothing that could start or repeat anything. ``follow`` waits for a response that still runs
+        and yields as it grows. Ends after one ``Finished``, or raises ProviderError when the provider says
+        that it failed, Forgotten, or CannotTell; what was yielded before stays true.
+        """
+
+    async def cancel(self, response_id: str) -> None:
+        """Ask the provider to stop; it may have ended, or go on all the same. Raises nothing for that."""

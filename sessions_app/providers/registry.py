@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-from sessions_app.providers import anthropic, catalog, openai_chat, port, wire
+from django.conf import settings
+
+from sessions_app.providers import anthropic, catalog, openai_chat, openai_responses, port, wire
+from sessions_app.providers.background import BackgroundProvider
 from sessions_app.providers.demo.provider import ScriptedDemo
 from sessions_app.providers.remote import RemoteProvider
 
@@ -83,12 +86,16 @@ def get_provider(name: str) -> port.Provider:
     access = catalog.access(vendor)
     if not access.is_configured:
         raise ProviderNotConfigured(vendor)
+    if name == "openai-responses" and settings.OPENAI_RESPONSES_BACKGROUND:
+        return BackgroundProvider(name=name, access=access)
     return RemoteProvider(name=name, wire_format=_wire_format(name, access), access=access)
 
 
 def _wire_format(name: str, access: catalog.Access) -> wire.WireFormat:
     if name == "anthropic":
         return anthropic.Messages()
+    if name == "openai-responses":
+        return openai_responses.Responses(is_background=False)
     # OpenAI's reasoning models refuse the old name of the limit, compatible servers may not know the new one.
     return openai_chat.ChatCompletions(
         limit_field="max_completion_tokens" if access.is_own else "max_tokens",

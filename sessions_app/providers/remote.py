@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from schema.attempts import AttemptError
+from schema.ids import AttemptId
 from sessions_app.providers import answer, classify, port, transport, wire
 from sessions_app.providers.catalog import Access
 from sessions_app.providers.classify import Phase
@@ -79,17 +80,20 @@ class RemoteProvider:
         raise self._failure(error, None)
 
     def _call(self, request: port.ModelRequest) -> transport.Call:
+        return transport.Call(
+            url=f"{self._access.base_url}{self._wire_format.path}",
+            headers=self._headers(request.attempt),
+            body=self._body(request),
+        )
+
+    def _headers(self, attempt: AttemptId) -> dict[str, str]:
         key = self._access.key
         if key is not None and not (key.isascii() and key.isprintable() and " " not in key):
             detail = "The key holds characters that no HTTP header can carry. Set it again."
             raise self._failure(
                 classify.broken(phase=Phase.PREPARED, kind="local", detail=detail), reader=None
             )
-        return transport.Call(
-            url=f"{self._access.base_url}{self._wire_format.path}",
-            headers={**_COMMON_HEADERS, **self._wire_format.headers(key=key, attempt=request.attempt)},
-            body=self._body(request),
-        )
+        return {**_COMMON_HEADERS, **self._wire_format.headers(key=key, attempt=attempt)}
 
     def _body(self, request: port.ModelRequest) -> bytes:
         body = self._wire_format.encode(request)

@@ -50,6 +50,7 @@ class Call:
     url: str
     headers: Mapping[str, str]
     body: bytes
+    method: str = "POST"
 
 
 class Broken(Exception):
@@ -141,6 +142,15 @@ class Exchange:
         except Exception as error:
             raise self._broken(error) from error
 
+    async def read_whole(self, *, limit: int) -> bytes:
+        """The body to its end. Raises Broken, also for one that is longer than the limit in bytes."""
+        body = bytearray()
+        while (chunk := await self.read()) is not None:
+            body += chunk
+            if len(body) > limit:
+                raise Broken("undecodable", f"The answer is longer than {limit} bytes.")
+        return bytes(body)
+
     async def read_error(self) -> bytes:
         """The body of an answer that is no success, as far as it came."""
         self._end_by = min(self._end_by, _now() + self._limits.after_end)
@@ -170,7 +180,7 @@ class Exchange:
     async def _send(self) -> httpx2.Response:
         try:
             request = httpx2.Request(
-                "POST",
+                self._call.method,
                 self._call.url,
                 headers=self._call.headers,
                 content=self._call.body,

@@ -15,7 +15,7 @@ from schema.ids import AttemptId
 from schema.turns import AssistantTurn, ToolDefinition, Turn, UserTurn
 from sessions_app.history import lower
 from sessions_app.history.entries import Entry
-from sessions_app.providers import anthropic, openai_chat, port
+from sessions_app.providers import anthropic, openai_chat, openai_responses, port
 from tests.history import validators
 from tests.history.transcripts import MODELS, transcripts
 
@@ -42,6 +42,16 @@ FORMATS = {
         validate=partial(validators.chat, mistral=True),
     ),
     "anthropic": Format(encode=anthropic.Messages().encode, validate=validators.messages),
+    "responses": Format(
+        encode=openai_responses.Responses(is_background=True).encode,
+        validate=validators.responses,
+        spoken="input",
+    ),
+    "responses, not kept": Format(
+        encode=openai_responses.Responses(is_background=False).encode,
+        validate=validators.responses,
+        spoken="input",
+    ),
 }
 EVERY_FORMAT = pytest.mark.parametrize("wire", FORMATS.values(), ids=FORMATS.keys())
 

@@ -10,7 +10,7 @@ from sessions_app.history.entries import Entry, PartEntry
 from sessions_app.tools.port import INTERRUPTED
 
 MODEL = "anthropic:claude"
-MODELS = ("demo:scripted", MODEL, "anthropic:other", "openai:gpt")
+MODELS = ("demo:scripted", MODEL, "anthropic:other", "openai:gpt", "openai-responses:gpt")
 
 
 def user(text: str = "Hello") -> Entry:
@@ -65,6 +65,15 @@ replays = strategies.sampled_from(
         },
         {"call": {"id": 1}, "result": {"data": [None]}},
         {"call": 1, "result": None},
+        {"item": {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}},
+        {"id": "it_1", "after": "rs_1"},
+        {
+            "call": {},
+            "result": {
+                "item": {"type": "web_search_call", "id": "ws_1", "status": "completed"},
+                "after": "rs_1",
+            },
+        },
     ]
 )
 call_ids = strategies.sampled_from(

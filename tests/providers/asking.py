@@ -8,7 +8,16 @@ from typing import Any
 from schema.attempts import AttemptError, Usage
 from schema.ids import AttemptId
 from schema.turns import AssistantTurn, ResultTurn, TextBlock, ToolDefinition, Turn, UserTurn
-from sessions_app.providers import answer, anthropic, classify, openai_chat, port, transport, wire
+from sessions_app.providers import (
+    answer,
+    anthropic,
+    classify,
+    openai_chat,
+    openai_responses,
+    port,
+    transport,
+    wire,
+)
 from sessions_app.providers.classify import Phase
 
 ATTEMPT = AttemptId("att_000000000001")
@@ -154,6 +163,10 @@ class Script:
 
 def chat_reader() -> wire.Reader:
     return openai_chat.ChatReader()
+
+
+def response_reader() -> wire.Reader:
+    return openai_responses.Responses(is_background=True).reader()
 
 
 def message_reader() -> wire.Reader:

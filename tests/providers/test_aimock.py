@@ -1,4 +1,4 @@
-"""Both vendors' formats against a mock that others wrote; its journal counts the physical requests."""
+"""Every format against a mock that others wrote; its journal counts the physical requests."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -7,6 +7,7 @@ import pytest
 
 from schema.turns import AssistantTurn, CallBlock, ToolDefinition
 from sessions_app.providers import anthropic, openai_chat, port
+from sessions_app.providers.background import BackgroundProvider
 from sessions_app.providers.catalog import Access
 from sessions_app.providers.remote import RemoteProvider
 from tests.providers.asking import ATTEMPT, Facts, ask, request, result
@@ -51,10 +52,16 @@ def messages(url: str) -> port.Provider:
     return RemoteProvider(name="anthropic", wire_format=anthropic.Messages(), access=access)
 
 
-BOTH = pytest.mark.parametrize("make", [chat, messages])
+def responses(url: str) -> port.Provider:
+    return BackgroundProvider(
+        name="openai-responses", access=Access(base_url=f"{url}/v1", key="key", is_own=True)
+    )
 
 
-@BOTH
+ALL = pytest.mark.parametrize("make", [chat, messages, responses])
+
+
+@ALL
 async def test_text_streams_to_its_end_with_one_request(mock: aimock.Mock, make: Make) -> None:
     facts = Facts()
 
@@ -68,14 +75,14 @@ async def test_text_streams_to_its_end_with_one_request(mock: aimock.Mock, make:
     assert entry["headers"]["x-client-request-id"] == ATTEMPT
 
 
-@BOTH
+@ALL
 async def test_reasoning_comes_apart_from_the_text(mock: aimock.Mock, make: Make) -> None:
     came = await ask(make(mock.url), request("think"))
 
     assert (came.reasoning, came.text, came.finish) == ("A plan.", TEXT, "stop")
 
 
-@BOTH
+@ALL
 async def test_calls_and_their_results_go_round(mock: aimock.Mock, make: Make) -> None:
     called = await ask(make(mock.url), request("add", tools=(ADD,)))
     blocks = tuple(CallBlock(call_id=call_id, name="add", input={"a": 1}) for call_id, *_ in called.calls)
@@ -88,7 +95,7 @@ async def test_calls_and_their_results_go_round(mock: aimock.Mock, make: Make) -
     assert len(mock.journal()) == 2
 
 
-@BOTH
+@ALL
 async def test_a_cut_in_the_stream_is_partial_and_not_sent_again(mock: aimock.Mock, make: Make) -> None:
     came = await ask(make(mock.url), request("cut"))
 
@@ -97,7 +104,7 @@ async def test_a_cut_in_the_stream_is_partial_and_not_sent_again(mock: aimock.Mo
     assert len(mock.journal()) == 1
 
 
-@BOTH
+@ALL
 @pytest.mark.parametrize(
     ("status", "body", "expected"),
     [

@@ -1,4 +1,4 @@
-"""Both readers on answers of many servers: what each comes to, whole, split anywhere, and cut anywhere."""
+"""The readers on answers of many servers: what each comes to, whole, split anywhere, and cut anywhere."""
 
 import json
 from typing import Any
@@ -9,11 +9,12 @@ from hypothesis import strategies as st
 
 from sessions_app.providers import port
 from sessions_app.providers.transport import Broken
-from tests.providers import fixtures
-from tests.providers.asking import Result, chat_reader, message_reader, play
+from tests.providers import fixtures, response_fixtures
+from tests.providers.asking import Result, chat_reader, message_reader, play, response_reader
 from tests.providers.fixtures import Answer
 
-ANSWERS = pytest.mark.parametrize("answer", fixtures.ALL, ids=str)
+ALL = (*fixtures.ALL, *response_fixtures.RESPONSES)
+ANSWERS = pytest.mark.parametrize("answer", ALL, ids=str)
 
 
 def summary(came: Result) -> Any:
@@ -44,7 +45,7 @@ async def test_one_byte_at_a_time_gives_the_same(answer: Answer) -> None:
     assert summary(came) == summary(await play(answer.reader(), whole))
 
 
-@given(answer=st.sampled_from(fixtures.ALL), data=st.data())
+@given(answer=st.sampled_from(ALL), data=st.data())
 async def test_any_split_gives_the_same(answer: Answer, data: st.DataObject) -> None:
     whole = b"".join(answer.frames)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(whole)), max_size=12)))
@@ -73,7 +74,7 @@ async def test_a_cut_after_any_frame_is_never_taken_for_a_success(answer: Answer
             assert came.finish is None
 
 
-@given(answer=st.sampled_from(fixtures.ALL), data=st.data())
+@given(answer=st.sampled_from(ALL), data=st.data())
 async def test_a_cut_inside_a_frame_gives_the_class_of_the_last_whole_frame(
     answer: Answer, data: st.DataObject
 ) -> None:
@@ -120,11 +121,15 @@ async def test_every_part_has_its_own_key_and_is_closed_once() -> None:
 async def test_the_response_is_identified_once() -> None:
     chat = await play(chat_reader(), fixtures.delta(content="a"), fixtures.delta(content="b"), fixtures.STOP)
     message = await play(message_reader(), fixtures.START, *fixtures.HI, *fixtures.END)
+    response = await play(response_reader(), *response_fixtures.RESPONSES[0].frames)
 
     assert [item for item in chat.items if isinstance(item, port.ResponseIdentified)] == [
         port.ResponseIdentified("c")
     ]
     assert message.items[0] == port.ResponseIdentified("msg_1")
+    assert [item for item in response.items if isinstance(item, port.ResponseIdentified)] == [
+        port.ResponseIdentified("resp_1")
+    ]
 
 
 async def test_a_signature_is_kept_for_thinking_that_arrived_unchanged() -> None:
@@ -205,6 +210,15 @@ NAMES = st.sampled_from(
         "stop_reason",
         "data",
         "input",
+        "item",
+        "item_id",
+        "output_index",
+        "response",
+        "status",
+        "output",
+        "summary",
+        "action",
+        "sequence_number",
     ]
 )
 VALUES: st.SearchStrategy[Any] = st.sampled_from(
@@ -225,6 +239,18 @@ VALUES: st.SearchStrategy[Any] = st.sampled_from(
         "message_delta",
         "message_start",
         "text_delta",
+        "response.created",
+        "response.output_item.added",
+        "response.output_item.done",
+        "response.output_text.delta",
+        "response.function_call_arguments.delta",
+        "response.completed",
+        "message",
+        "reasoning",
+        "function_call",
+        "web_search_call",
+        "mcp_call",
+        "completed",
         "<think>",
         "�",
         "{",
@@ -243,7 +269,7 @@ FRAMES = st.lists(
 )
 
 
-@given(frames=FRAMES, reader=st.sampled_from([chat_reader, message_reader]))
+@given(frames=FRAMES, reader=st.sampled_from([chat_reader, message_reader, response_reader]))
 async def test_no_answer_breaks_a_reader(frames: list[bytes], reader: Any) -> None:
     came = await play(reader(), *frames)
 
@@ -255,8 +281,13 @@ async def test_no_answer_breaks_a_reader(frames: list[bytes], reader: Any) -> No
                 assert "\x00" not in value
 
 
-@given(body=JSON, reader=st.sampled_from([chat_reader, message_reader]))
+@given(body=JSON, reader=st.sampled_from([chat_reader, message_reader, response_reader]))
 async def test_no_document_breaks_a_reader(body: Any, reader: Any) -> None:
-    came = await play(reader(), json.dumps({"choices": body, "type": "message", "content": body}).encode())
+    came = await play(
+        reader(),
+        json.dumps(
+            {"choices": body, "type": "message", "content": body, "status": "completed", "output": body}
+        ).encode(),
+    )
 
     assert came.outcome in ("completed", "failed", "partial", "rejected")

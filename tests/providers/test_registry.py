@@ -6,7 +6,7 @@ import pytest
 from pytest_django import Settings
 
 from schema.turns import AssistantTurn, CallBlock
-from sessions_app.providers import call_ids, registry
+from sessions_app.providers import call_ids, port, registry
 from sessions_app.providers.demo.provider import ScriptedDemo
 from sessions_app.providers.remote import RemoteProvider
 from tests.providers.asking import ask, request, result
@@ -51,6 +51,17 @@ def test_a_server_of_mistral_gets_the_ids_it_accepts(
     assert body["messages"][-1]["tool_call_id"] == expected
 
 
+def test_responses_are_kept_unless_the_site_says_otherwise(settings: Settings) -> None:
+    settings.OPENAI_BASE_URL = "http://127.0.0.1:1/v1"
+
+    kept, _ = registry.resolve("openai-responses:gpt")
+    settings.OPENAI_RESPONSES_BACKGROUND = False
+    not_kept, _ = registry.resolve("openai-responses:gpt")
+
+    assert isinstance(kept, port.Askable)
+    assert not isinstance(not_kept, port.Askable)
+
+
 @pytest.mark.parametrize("name", ["", "demo", ":scripted", "demo:", "demo: ", "De mo:x", "openai"])
 def test_what_is_no_model_name_is_refused_with_an_example(name: str) -> None:
     with pytest.raises(registry.MalformedModelName, match="provider:model, for example demo:scripted"):
@@ -58,7 +69,7 @@ def test_what_is_no_model_name_is_refused_with_an_example(name: str) -> None:
 
 
 def test_an_unknown_provider_is_told_with_those_there_are() -> None:
-    with pytest.raises(registry.UnknownProvider, match="demo, openai, anthropic"):
+    with pytest.raises(registry.UnknownProvider, match="demo, openai, openai-responses, anthropic"):
         registry.resolve("mistral:large")
 
 
@@ -86,7 +97,7 @@ def test_the_list_of_models_tells_which_can_be_asked(settings: Settings) -> None
 
     configured = {model.name.partition(":")[0]: model.configured for model in registry.available()}
 
-    assert configured == {"demo": True, "openai": True, "anthropic": False}
+    assert configured == {"demo": True, "openai": True, "openai-responses": True, "anthropic": False}
     assert registry.available()[0].name == "demo:scripted"
 
 
