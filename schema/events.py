@@ -348,6 +348,27 @@ class RecoveryClaimed(EventData):
     continuation: str | None = None
 
 
+class RevertStaged(EventData):
+    """From this message on the transcript is about to be hidden; a later one replaces it."""
+
+    type = "revert.staged"
+    message: str
+
+
+class RevertCleared(EventData):
+    """What was staged is taken back; nothing was hidden."""
+
+    type = "revert.cleared"
+    message: str
+
+
+class RevertCommitted(EventData):
+    """The visible messages from this one on are hidden. What they did stays known."""
+
+    type = "revert.committed"
+    message: str
+
+
 class ExecutionInterrupted(EventData):
     type = "execution.interrupted"
     message: str | None = None
@@ -390,15 +411,15 @@ MANIFEST: Final[tuple[type[EventData], ...]] = (
     AttemptUnknown,
     AttemptDecided,
     RecoveryClaimed,
+    RevertStaged,
+    RevertCleared,
+    RevertCommitted,
     ExecutionInterrupted,
 )
 
 RESERVED: Final[frozenset[str]] = frozenset(
     {
         "context.updated",
-        "revert.staged",
-        "revert.cleared",
-        "revert.committed",
         "compaction.started",
         "compaction.ended",
         "compaction.failed",

@@ -39,6 +39,31 @@ class PromptNotFound(Problem):
         super().__init__(f"Prompt {message_id!r} does not exist in this session.")
 
 
+class MessageNotFound(Problem):
+    code = "message_not_found"
+    status = 404
+    title = "Message not found"
+
+    def __init__(self, message_id: str) -> None:
+        self.message_id = message_id
+        super().__init__(f"Message {message_id!r} is not in the visible transcript of this session.")
+
+
+class SessionBusy(Problem):
+    """What was asked needs a session at rest."""
+
+    code = "busy"
+    status = 409
+    title = "Session busy"
+
+    def __init__(self, session_id: str) -> None:
+        self.session_id = session_id
+        super().__init__(
+            f"Session {session_id!r} is running, is about to, or waits for an answer of yours. "
+            "Interrupt it first, then try again."
+        )
+
+
 class AttemptNotFound(Problem):
     code = "attempt_not_found"
     status = 404

@@ -104,6 +104,10 @@ class Interrupt(Body):
     resume: bool = False
 
 
+class Revert(Body):
+    message_id: Name
+
+
 class PageQuery(Query):
     cursor: str | None = None
     limit: Annotated[int, Field(ge=1, le=200)] = 50
@@ -127,6 +131,16 @@ class AttemptsQuery(PageQuery):
     session: str | None = None
     state: Literal["prepared", "dispatched", "streaming", "settled", "unknown"] | None = None
     needs_decision: bool | None = None
+
+
+class ToolCallsQuery(PageQuery):
+    session: str | None = None
+    state: Literal["pending", "running", "completed", "error"] | None = None
+    needs_decision: bool | None = None
+
+
+class ExportQuery(Query):
+    format: Literal["json", "markdown"] = "json"
 
 
 class EventsQuery(Query):

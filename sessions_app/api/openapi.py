@@ -11,6 +11,7 @@ from drf_spectacular.settings import patched_settings
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse
 from pydantic import BaseModel, Field
 
+from schema.attempts import Decision
 from sessions_app.api import answers
 from sessions_app.api.operation import Operation, operation_of
 
@@ -21,7 +22,8 @@ _WITH_BODY: Final = (403, 413, 415)
 
 
 class Problem(BaseModel):
-    """An error (RFC 9457). ``code`` is stable; ``errors`` names the fields that cannot be used."""
+    """An error (RFC 9457). ``code`` is stable; ``errors`` names the fields that cannot be used, ``decision`` is
+    the one that was made before."""
 
     type: str
     title: str
@@ -29,6 +31,7 @@ class Problem(BaseModel):
     detail: str
     code: str
     errors: dict[str, list[str]] = Field(default_factory=dict)
+    decision: Decision | None = None
 
 
 class Described(AutoSchema):

@@ -8,7 +8,7 @@ from django.http import HttpResponse
 from rest_framework import exceptions
 
 from schema.ids import SessionId
-from schema.problems import InvalidValue, Problem, SessionNotFound
+from schema.problems import AlreadyDecided, InvalidValue, Problem, SessionNotFound
 from sessions_app import log
 from sessions_app.api import answers
 
@@ -73,6 +73,15 @@ class RouteNotFound(Problem):
         super().__init__("There is nothing at this address. GET /api/v1/schema lists what there is.")
 
 
+class NoOverflow(Problem):
+    code = "no_overflow"
+    status = 404
+    title = "No stored output"
+
+    def __init__(self, call_id: str) -> None:
+        super().__init__(f"Tool call {call_id!r} has its whole output in its own shape.")
+
+
 class NotAvailable(Problem):
     code = "not_available"
     status = 501
@@ -125,7 +134,7 @@ def unexpected() -> Problem:
 
 
 def render(problem: Problem) -> HttpResponse:
-    document = {
+    document: dict[str, object] = {
         "type": f"urn:holdfast:problem:{problem.code}",
         "title": problem.title,
         "status": problem.status,
@@ -135,6 +144,8 @@ def render(problem: Problem) -> HttpResponse:
     errors = _errors(problem)
     if errors:
         document["errors"] = errors
+    if isinstance(problem, AlreadyDecided):
+        document["decision"] = problem.decision
     return answers.json(document, status=problem.status, content_type=CONTENT_TYPE)
 
 

@@ -2,7 +2,18 @@
 
 from django.urls import path, re_path
 
-from sessions_app.api.endpoints import attempts, prompts, reading, running, sessions, site, streaming
+from sessions_app.api.endpoints import (
+    attempts,
+    calls,
+    exporting,
+    prompts,
+    reading,
+    reverting,
+    running,
+    sessions,
+    site,
+    streaming,
+)
 
 _SESSION = "sessions/<str:session_id>"
 
@@ -25,6 +36,11 @@ urlpatterns = [
     path(f"{_SESSION}/stream", streaming.Stream.as_view()),
     path(f"{_SESSION}/ticket", streaming.Ticket.as_view()),
     path(f"{_SESSION}/compact", running.Compact.as_view()),
+    path(f"{_SESSION}/revert", reverting.Revert.as_view()),
+    path(f"{_SESSION}/export", exporting.Export.as_view()),
+    path("tool-calls", calls.ToolCalls.as_view()),
+    path("tool-calls/<str:call_id>", calls.OneCall.as_view()),
+    path("tool-calls/<str:call_id>/output", calls.CallOutput.as_view()),
     path("attempts", attempts.Attempts.as_view()),
     path("attempts/<str:attempt_id>", attempts.OneAttempt.as_view()),
     # Last: it answers for every address that is none.

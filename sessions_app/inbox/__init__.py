@@ -2,7 +2,16 @@
 
 from sessions_app.inbox.admit import Admission, admit, admit_own
 from sessions_app.inbox.change import change_delivery, withdraw
-from sessions_app.inbox.hold import has_pending, hold_undecided, lift, pause, unpark
+from sessions_app.inbox.hold import (
+    clear_revert,
+    commit_revert,
+    has_pending,
+    hold_undecided,
+    lift,
+    pause,
+    stage_revert,
+    unpark,
+)
 from sessions_app.inbox.owed import clear, owe
 from sessions_app.inbox.pending import (
     has_promotable,
@@ -20,6 +29,8 @@ __all__ = [
     "admit_own",
     "change_delivery",
     "clear",
+    "clear_revert",
+    "commit_revert",
     "has_pending",
     "has_promotable",
     "hold_undecided",
@@ -31,6 +42,7 @@ __all__ = [
     "promotable",
     "promote",
     "promote_steers",
+    "stage_revert",
     "unpark",
     "waiting_calls",
     "wanting_wake",

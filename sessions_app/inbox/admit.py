@@ -1,5 +1,6 @@
 """Admission: a prompt becomes durable, with its event and its wake, in one transaction."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -10,7 +11,7 @@ from schema.events import PromptAdmitted
 from schema.inputs import Delivery, Origin, content_digest
 from schema.problems import PromptConflict
 from sessions_app.inbox import known_ids
-from sessions_app.inbox.hold import lift, unpark
+from sessions_app.inbox.hold import commit_revert, lift, unpark
 from sessions_app.live import wakes
 from sessions_app.log import SessionTransaction, session_transaction
 from sessions_app.models import SessionInput
@@ -33,14 +34,17 @@ def admit(
     wake: bool,
     now: datetime,
     origin: Origin = "user",
+    first: Callable[[SessionTransaction], None] | None = None,
 ) -> Admission:
     """Store a prompt, or return the record of the same prompt that was stored before.
 
     ``text`` is clean and not empty. Once this returns, the prompt survives any crash. A repeat with the
     same id, session, text and delivery returns the original record however often and however
-    concurrently it comes; while it is pending a repeat also wakes again.
+    concurrently it comes; while it is pending a repeat also wakes again. ``first`` is done before a new
+    prompt, in its transaction; a repeat leaves it out.
 
-    Raises SessionGone, or PromptConflict when the id is known for anything else anywhere.
+    Raises SessionGone, PromptConflict when the id is known for anything else anywhere, or what ``first``
+    raises.
     """
     digest = content_digest(text)
     try:
@@ -52,6 +56,8 @@ def admit(
                 return _repeat(tx, known, digest=digest, delivery=delivery, wake=wake)
             if kinds:
                 raise PromptConflict(message_id)
+            if first is not None:
+                first(tx)
             return _store(
                 tx,
                 PromptAdmitted(
@@ -121,6 +127,7 @@ def _repeat(
 def _wake(tx: SessionTransaction, *, origin: str) -> None:
     """A person's prompt that is to run goes past what holds the session back, and takes the rest along."""
     if origin == "user":
+        commit_revert(tx)
         lift(tx, because="prompt")
         unpark(tx)
     wakes.enqueue(tx)

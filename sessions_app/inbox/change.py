@@ -11,21 +11,21 @@ from sessions_app.models import SessionInput
 
 
 def withdraw(*, session_id: str, message_id: str, now: datetime) -> None:
-    """Take a pending prompt back. Its id stays taken. Withdrawing it again changes nothing.
+    """Take a pending prompt back. Its id stays taken.
 
-    Raises PromptNotFound, or AlreadyPromoted when the model may have read it.
+    Raises PromptNotFound, AlreadyPromoted when the model may have read it, or Withdrawn when it was taken
+    back before: a repeat changes nothing and says so.
     """
     with session_transaction(session_id, now=now) as tx:
         prompt = _get(tx, message_id)
         if prompt.promoted_seq is not None:
             raise AlreadyPromoted(message_id)
-        if prompt.withdrawn_seq is None:
-            tx.append(PromptWithdrawn(message=message_id))
+        if prompt.withdrawn_seq is not None:
+            raise Withdrawn(message_id)
+        tx.append(PromptWithdrawn(message=message_id))
 
 
-def change_delivery(
-    *, session_id: str, message_id: str, delivery: Delivery, now: datetime
-) -> SessionInput:
+def change_delivery(*, session_id: str, message_id: str, delivery: Delivery, now: datetime) -> SessionInput:
     """Switch a pending prompt between steer and queue. The same delivery again changes nothing.
 
     Raises PromptNotFound, AlreadyPromoted or Withdrawn.

@@ -9,9 +9,9 @@ from sessions_app.models import MessagePart, Session, SessionInput
 
 def pending(session_id: str) -> "QuerySet[SessionInput]":
     """Inputs neither promoted nor withdrawn, in admission order."""
-    return SessionInput.objects.filter(
-        session_id=session_id, promoted_seq=None, withdrawn_seq=None
-    ).order_by("admitted_seq")
+    return SessionInput.objects.filter(session_id=session_id, promoted_seq=None, withdrawn_seq=None).order_by(
+        "admitted_seq"
+    )
 
 
 def promotable(session: Session) -> "QuerySet[SessionInput]":

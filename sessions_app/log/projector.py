@@ -103,6 +103,31 @@ def _model_switched(target: Target, event: events.ModelSwitched, seq: int, at: d
     _append(target, event.message, "model-switched", seq, at, model=event.model)
 
 
+@_projects(events.RevertStaged)
+def _revert_staged(target: Target, event: events.RevertStaged, seq: int, at: datetime) -> None:
+    _one(_visible(target).filter(pk=event.message).count(), target, event, event.message)
+    target.set(staged_revert=event.message)
+
+
+@_projects(events.RevertCleared)
+def _revert_cleared(target: Target, event: events.RevertCleared, seq: int, at: datetime) -> None:
+    _one(int(target.session.staged_revert == event.message), target, event, event.message)
+    target.set(staged_revert="")
+
+
+@_projects(events.RevertCommitted)
+def _revert_committed(target: Target, event: events.RevertCommitted, seq: int, at: datetime) -> None:
+    """Nothing is deleted: attempts, calls and decisions of hidden messages stay what they are."""
+    _one(int(target.session.staged_revert == event.message), target, event, event.message)
+    boundary = _visible(target).values_list("seq", flat=True).get(pk=event.message)
+    _visible(target).filter(seq__gte=boundary).update(reverted_seq=seq)
+    target.set(staged_revert="")
+
+
+def _visible(target: Target) -> Any:
+    return SessionMessage.objects.filter(session_id=target.session.pk, reverted_seq=None)
+
+
 @_projects(events.ExecutionInterrupted)
 def _interrupted(target: Target, event: events.ExecutionInterrupted, seq: int, at: datetime) -> None:
     """Announced in the log; what it closed has events of its own."""

@@ -125,6 +125,7 @@ class Migration(migrations.Migration):
                 ('input_tokens', models.BigIntegerField(default=0)),
                 ('output_tokens', models.BigIntegerField(default=0)),
                 ('head_seq', models.BigIntegerField(default=0)),
+                ('staged_revert', models.CharField(blank=True, default='', max_length=68)),
                 ('fence', models.BigIntegerField(default=0)),
                 ('owed_at', models.DateTimeField(blank=True, null=True)),
                 ('step_count', models.IntegerField(default=0)),

@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.db import models
 
+from schema.ids import MAX_LENGTH
 from sessions_app.models.fields import NAME_LENGTH, identity, position, position_or_none, word
 from sessions_app.models.workers import Worker
 
@@ -24,6 +25,8 @@ class Session(models.Model):
     input_tokens = models.BigIntegerField(default=0)
     output_tokens = models.BigIntegerField(default=0)
     head_seq = position(default=0)
+    staged_revert = models.CharField(max_length=MAX_LENGTH, blank=True, default="")
+    """The message from which on the transcript is hidden once the next prompt comes."""
 
     owner = models.ForeignKey(
         Worker, null=True, blank=True, on_delete=models.PROTECT, db_index=False, related_name="owned"

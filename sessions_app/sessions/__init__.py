@@ -8,6 +8,7 @@ from sessions_app.sessions.find import attempts_of, calls_of, get, listed, messa
 from sessions_app.sessions.interrupt import interrupt
 from sessions_app.sessions.prompt import change_delivery, prompt, withdraw
 from sessions_app.sessions.resume import resume
+from sessions_app.sessions.revert import edit_and_resend
 from sessions_app.sessions.shapes import (
     OpenPart,
     attempt_shape,
@@ -33,6 +34,7 @@ __all__ = [
     "change_delivery",
     "create",
     "delete",
+    "edit_and_resend",
     "event_shape",
     "get",
     "get_status",

@@ -29,13 +29,15 @@ def listed(*, user_id: int, archived: bool = False, query: str = "") -> "QuerySe
 
 def messages_of(session: Session) -> "QuerySet[SessionMessage]":
     """The visible transcript in order, with the parts and attempts of each message."""
-    return (
-        SessionMessage.objects.filter(session_id=session.pk, reverted_seq=None)
-        .order_by("seq")
-        .prefetch_related(
-            Prefetch("parts", queryset=MessagePart.objects.order_by("index").select_related("checkpoint")),
-            Prefetch("attempts", queryset=ProviderAttempt.objects.order_by("ordinal", "prepared_at")),
-        )
+    visible = SessionMessage.objects.filter(session_id=session.pk, reverted_seq=None)
+    return with_contents(visible).order_by("seq")
+
+
+def with_contents(messages: "QuerySet[SessionMessage]") -> "QuerySet[SessionMessage]":
+    """The same messages, with the parts and attempts of each for two statements more."""
+    return messages.prefetch_related(
+        Prefetch("parts", queryset=MessagePart.objects.order_by("index").select_related("checkpoint")),
+        Prefetch("attempts", queryset=ProviderAttempt.objects.order_by("ordinal", "prepared_at")),
     )
 
 

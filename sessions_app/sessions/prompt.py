@@ -1,5 +1,6 @@
 """Sending a prompt, and changing one that still waits."""
 
+from collections.abc import Callable
 from datetime import datetime
 
 from schema.ids import is_client_message_id
@@ -8,6 +9,7 @@ from schema.limits import MAX_PROMPT_CHARACTERS
 from schema.problems import EmptyPrompt, InvalidId, PromptTooLarge
 from schema.text import clean
 from sessions_app import identity, inbox
+from sessions_app.log import SessionTransaction
 from sessions_app.models import SessionInput
 
 
@@ -19,8 +21,11 @@ def prompt(
     message_id: str | None = None,
     delivery: Delivery = "steer",
     wake: bool = True,
+    first: Callable[[SessionTransaction], None] | None = None,
 ) -> inbox.Admission:
     """Admit a prompt. Once this returns it is durable; a repeat with the same id gives the same record.
+
+    ``first`` is done before a new prompt, in its transaction; see inbox.admit.
 
     Raises InvalidId, EmptyPrompt, PromptTooLarge, PromptConflict, or log.SessionGone.
     """
@@ -38,6 +43,7 @@ def prompt(
         delivery=delivery,
         wake=wake,
         now=now,
+        first=first,
     )
 
 

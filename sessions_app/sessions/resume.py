@@ -12,14 +12,20 @@ def resume(*, session_id: str, now: datetime) -> bool:
     """Lift a pause and let the session run, or join what runs. False when there is nothing to run.
 
     A run is owed once this returned True, so that a crash right after it loses nothing. What is sent is
-    a new attempt, never an old one. Raises log.SessionGone.
+    a new attempt, never an old one. A staged revert waits for a prompt, or to be cleared: until then there
+    is nothing to run. Raises log.SessionGone.
     """
     with session_transaction(session_id, now=now) as tx:
+        if tx.session.staged_revert:
+            return False
         if tx.session.hold_reason in ("paused", "undecided"):
             inbox.lift(tx, because="resume")
         if tx.session.owner_id is not None:
             # A Stop that its owner has not served yet is taken back, or this resume would end in a pause.
             tx.set(interrupt_fence=None, interrupt_seq=None, interrupt_resume=False)
+            if tx.session.parked:
+                inbox.unpark(tx)
+                wakes.enqueue(tx)
             return True
         if not _has_something_to_do(tx):
             return False
@@ -30,7 +36,7 @@ def resume(*, session_id: str, now: datetime) -> bool:
 
 
 def _has_something_to_do(tx: SessionTransaction) -> bool:
-    if tx.session.owed_at is not None or inbox.has_promotable(tx.session):
+    if tx.session.parked or tx.session.owed_at is not None or inbox.has_promotable(tx.session):
         return True
     newest = (
         SessionMessage.objects.filter(

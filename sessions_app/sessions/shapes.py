@@ -60,6 +60,7 @@ def session_shape(session: Session, status: Status) -> Shape:
         "recovery_policy": session.recovery_policy or None,
         "archived": session.archived,
         "pinned": session.pinned,
+        "staged_revert": session.staged_revert or None,
         "created_at": rfc3339(session.created_at),
         "active_at": rfc3339(session.active_at),
         "head_seq": session.head_seq,

@@ -2,24 +2,45 @@
 
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 
-from sessions_app.models import ProviderAttempt, Session
+from sessions_app import agents
+from sessions_app.models import MessagePart, ProviderAttempt, Session
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 _UNDECIDED = Q(unknown_at__isnull=False, decided_at=None)
+_WAITING = Q(ended_at=None, approval="waiting")
 
 
 def needing_decision(rows: "QuerySet[Session]", wanted: bool = True) -> "QuerySet[Session]":
     """The sessions whose state is ``needs_decision``, or all others."""
-    unknown = ProviderAttempt.objects.filter(_UNDECIDED, session_id=OuterRef("pk"), purpose="step")
-    needs = Q(owner=None) & (Q(parked=True) | Exists(unknown))
+    attempts = ProviderAttempt.objects.filter(_UNDECIDED, session_id=OuterRef("pk"), purpose="step")
+    calls = MessagePart.objects.filter(session_id=OuterRef("pk"))
+    unknown = Exists(attempts) | Exists(calls.filter(_UNDECIDED))
+    needs = Q(owner=None) & ~Exists(calls.filter(_WAITING)) & (Q(parked=True) | (_asks() & unknown))
     return rows.filter(needs if wanted else ~needs)
 
 
+def _asks() -> Q:
+    """Sessions whose policy leaves what is unknown to people: their own, their agent's, the site's."""
+    policies = agents.recovery_policies()
+    off = [name for name, policy in policies.items() if policy == "off"]
+    by_agent = Q(agent__in=off)
+    if settings.HOLDFAST_RECOVERY_POLICY == "off":
+        by_agent = ~Q(agent__in=[name for name in policies if name not in off])
+    return ~Q(recovery_policy="off") & ~(Q(recovery_policy="") & by_agent)
+
+
 def undecided(rows: "QuerySet[ProviderAttempt]", wanted: bool = True) -> "QuerySet[ProviderAttempt]":
-    """The attempts whose outcome is unknown and left to a person, or all others."""
+    """The attempts whose outcome is unknown and not decided, or all others."""
     needs = _UNDECIDED & Q(purpose="step")
+    return rows.filter(needs if wanted else ~needs)
+
+
+def undecided_calls(rows: "QuerySet[MessagePart]", wanted: bool = True) -> "QuerySet[MessagePart]":
+    """The calls that wait for an approval or whose outcome is unknown and not decided, or all others."""
+    needs = _UNDECIDED | _WAITING
     return rows.filter(needs if wanted else ~needs)

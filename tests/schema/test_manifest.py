@@ -54,6 +54,9 @@ PUBLISHED: Final = {
         "recovery.claimed",
         1,
     ): "claim worker? boundary lost_fence lost_owner? death outcome found continuation?",
+    ("revert.staged", 1): "message",
+    ("revert.cleared", 1): "message",
+    ("revert.committed", 1): "message",
     ("execution.interrupted", 1): "message? reason",
 }
 """Every event that a log may hold; ``?`` marks a field that may be absent. Rows are added, never changed."""

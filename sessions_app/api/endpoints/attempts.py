@@ -33,7 +33,9 @@ class Attempts(Endpoint):
         return answers.json(page.shape([shapes.attempt_shape(row) for row in page.rows]))
 
 
-class OneAttempt(Endpoint):
+class OfAttempt(Endpoint):
+    """An address inside one attempt of the user."""
+
     attempt: ProviderAttempt
 
     def find_resource(self, names: Mapping[str, str]) -> None:
@@ -44,7 +46,12 @@ class OneAttempt(Endpoint):
             raise AttemptNotFound(attempt_id[:MAX_LENGTH])
         self.attempt = found
 
+
+class OneAttempt(OfAttempt):
     @operation("One attempt with its facts in order")
     def get(self, *, attempt_id: str) -> HttpResponse:
-        facts = shapes.attempt_facts(self.attempt)
-        return answers.json({**shapes.attempt_shape(self.attempt), "facts": facts})
+        return answers.json(with_facts(self.attempt))
+
+
+def with_facts(attempt: ProviderAttempt) -> shapes.Shape:
+    return {**shapes.attempt_shape(attempt), "facts": shapes.attempt_facts(attempt)}
