@@ -3,7 +3,6 @@
 from datetime import datetime
 from typing import Literal
 
-from django.db.models import QuerySet
 from pydantic import JsonValue
 
 from recovery import recover, words
@@ -31,7 +30,7 @@ def decide_attempt(
     """
     with session_transaction(session_id, now=now) as tx:
         attempt = _unknown_attempt(tx, attempt_id)
-        if action == "retry" and _is_left_behind(tx, attempt.message_id):
+        if action == "retry" and _has_newer_turn(tx, attempt.message_id):
             raise Superseded(attempt_id)
         tx.append(
             AttemptDecided(
@@ -83,7 +82,7 @@ def decide_call(
                 result=result,
             )
         )
-        if not ownership.has_undecided(session_id) and not _is_left_behind(tx, call.message_id):
+        if not ownership.has_undecided(session_id) and not _has_newer_turn(tx, call.message_id):
             inbox.owe(tx, not_before=now)
         _go_on(tx)
         call.refresh_from_db()
@@ -94,10 +93,7 @@ def _go_on(tx: SessionTransaction) -> None:
     """What waited behind the decision may go; a parked session runs again."""
     inbox.unpark(tx)
     if tx.session.hold_reason == "undecided" and not ownership.has_undecided(tx.session.pk):
-        if tx.session.staged_revert:
-            tx.set(hold_reason="revert")
-        else:
-            inbox.lift(tx, because="resume")
+        inbox.lift(tx, because="resume")
     if inbox.is_due(tx.session, now=tx.now):
         wakes.enqueue(tx)
 
@@ -124,16 +120,12 @@ def _unknown_call(tx: SessionTransaction, call_id: str) -> MessagePart:
     return call
 
 
-def _is_left_behind(tx: SessionTransaction, message_id: str | None) -> bool:
-    """Whether the conversation went on from that message, or is about to go back behind it."""
-    message = SessionMessage.objects.filter(pk=message_id).first()
-    if tx.session.staged_revert or (message is not None and message.reverted_seq is not None):
-        return True
-    return newer_turns(tx.session.pk, after=0 if message is None else message.seq).exists()
-
-
-def newer_turns(session_id: str, *, after: int) -> "QuerySet[SessionMessage]":
-    """The visible messages after a position that a model reads."""
+def _has_newer_turn(tx: SessionTransaction, message_id: str | None) -> bool:
+    """Whether a message that a model reads came after this one; then the conversation went on."""
+    seq = SessionMessage.objects.filter(pk=message_id).values_list("seq", flat=True).first()
     return SessionMessage.objects.filter(
-        session_id=session_id, seq__gt=after, type__in=("user", "synthetic", "assistant"), reverted_seq=None
-    )
+        session_id=tx.session.pk,
+        seq__gt=seq or 0,
+        type__in=("user", "synthetic", "assistant"),
+        reverted_seq=None,
+    ).exists()

@@ -7,7 +7,7 @@ from django.db.models import F, Q, QuerySet
 from recovery.recover import Discovered
 from sessions_app import ownership
 from sessions_app.live import wakes
-from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, Worker
+from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage, Worker
 
 
 def find_orphans(*, now: datetime) -> list[Discovered]:
@@ -58,7 +58,13 @@ def _unowned_unsettled() -> list[Discovered]:
     parts = MessagePart.objects.filter(ended_at=None, approval="", session__owner=None).values_list(
         "session_id", flat=True
     )
-    ids = {*attempts, *parts}
+    answerable = MessagePart.objects.filter(ended_at=None).exclude(approval="").values("message_id")
+    messages = (
+        SessionMessage.objects.filter(completed_at=None, session__owner=None)
+        .exclude(pk__in=answerable)
+        .values_list("session_id", flat=True)
+    )
+    ids = {*attempts, *parts, *messages}
     rows = (
         Session.objects.filter(pk__in=ids, owner=None, parked=False).order_by("pk").values_list("pk", "fence")
     )

@@ -51,6 +51,8 @@ class Snapshot:
     continues_after_effects: bool
     is_over_budget: bool
     is_asked_to_stop: bool
+    is_wanted_again: bool = False
+    """A person let it run again after it was parked with work unsettled."""
     is_run_owed: bool
     has_waiting_steer: bool
     """A user's steer that is pending, not held, and wants a wake."""
@@ -105,6 +107,8 @@ class Plan:
     go_on: GoOn
     unknown_attempts: tuple[str, ...] = ()
     unknown_calls: tuple[str, ...] = ()
+    abandoned: tuple[str, ...] = ()
+    """Unknown attempts that no step waits for: nobody is asked about them."""
     admits_continuation: bool = False
     found: dict[str, int] = field(default_factory=dict)
 
@@ -115,7 +119,7 @@ def make(snapshot: Snapshot) -> Plan:
     The same snapshot gives the same plan. What waits for a person's approval, or got it, stays as it is.
     """
     newest = _newest(snapshot)
-    calls = [_fail(part) for part in snapshot.parts if _ends_here(part, newest)]
+    calls = [_fail(part) for part in snapshot.parts if _ends_here(part, snapshot, newest)]
     attempts = [
         SettleAttempt(attempt=attempt, unknown=attempt.state != "prepared") for attempt in snapshot.attempts
     ]
@@ -136,6 +140,9 @@ def make(snapshot: Snapshot) -> Plan:
         go_on=go_on,
         unknown_attempts=unknown_attempts,
         unknown_calls=unknown_calls,
+        abandoned=tuple(
+            each.attempt.id for each in attempts if each.unknown and each.attempt.purpose != "step"
+        ),
         admits_continuation=go_on == "continue" and not snapshot.has_waiting_steer,
         found={
             "attempts": len(snapshot.attempts),
@@ -151,12 +158,16 @@ def _newest(snapshot: Snapshot) -> FoundMessage | None:
     return newest if newest is not None and newest.seq >= snapshot.newest_turn_seq else None
 
 
-def _ends_here(part: FoundPart, newest: FoundMessage | None) -> bool:
-    """Every call but those that a person was asked about, in the step that is still the newest."""
+def _ends_here(part: FoundPart, snapshot: Snapshot, newest: FoundMessage | None) -> bool:
+    """Every call but those that a person was asked about, in the step that is still the newest.
+
+    A Stop ends these too: a late answer must find nothing to let loose.
+    """
     if part.kind != "tool":
         return False
     is_answerable = part.state == "pending" and part.approval != ""
-    return not (is_answerable and newest is not None and part.message_id == newest.id)
+    stays = is_answerable and newest is not None and part.message_id == newest.id
+    return snapshot.is_asked_to_stop or not stays
 
 
 def _fail(part: FoundPart) -> FailCall:
@@ -215,6 +226,8 @@ def _go_on(
 
 
 def _by_policy(snapshot: Snapshot, calls: Sequence[FailCall], attempts: Sequence[SettleAttempt]) -> GoOn:
+    if snapshot.is_wanted_again:
+        return "owe"
     if snapshot.policy != "continue":
         return snapshot.policy
     may_repeat_an_effect = any(

@@ -1,20 +1,20 @@
 """Recovering one orphan: counted, claimed, settled, handed back to the normal path."""
 
 import logging
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from django.conf import settings
-from django.db import IntegrityError
+from django.db import IntegrityError, InterfaceError, OperationalError
 
 from recovery import plan, settle, snapshot
 from recovery.models import RecoveryClaim
-from schema.codec import UndecodableEvent
 from schema.events import RecoveryClaimed, RecoveryFound
 from sessions_app import identity, inbox, ownership
 from sessions_app.live import wakes
-from sessions_app.log import LogError, SessionGone, SessionTransaction, session_transaction
+from sessions_app.log import SessionGone, SessionTransaction, session_transaction
 from sessions_app.models import Session, Worker
 
 logger = logging.getLogger(__name__)
@@ -65,12 +65,15 @@ def recover(
         claim = _claim(orphan, worker_id=worker_id, now=now, is_over_budget=is_over_budget, override=override)
     except (_NotOurs, SessionGone):
         return Recovered(session_id=orphan.session_id, outcome="lost")
-    except (LogError, UndecodableEvent, ValueError) as broken:
-        logger.exception("recovery.failed", extra={"session": orphan.session_id})
-        return Recovered(session_id=orphan.session_id, outcome="failed", detail=str(broken))
     except IntegrityError:
         logger.info("recovery.claim.lost", extra={"session": orphan.session_id})
         return Recovered(session_id=orphan.session_id, outcome="lost")
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as broken:
+        logger.exception("recovery.failed", extra={"session": orphan.session_id})
+        _leave_to_others(orphan, worker_id=worker_id, now=now)
+        return Recovered(session_id=orphan.session_id, outcome="failed", detail=str(broken))
     logger.info(
         "recovery.claimed",
         extra={"session": orphan.session_id, "claim": claim.pk, "outcome": claim.outcome},
@@ -97,6 +100,13 @@ def _count(orphan: Discovered, *, worker_id: str | None, now: datetime) -> bool:
             tx.set(parked=True)
             inbox.clear(tx)
         return is_over_budget
+
+
+def _leave_to_others(orphan: Discovered, *, worker_id: str | None, now: datetime) -> None:
+    """A recovery that failed is over: whoever looks next may try, and names the session too."""
+    with suppress(SessionGone), session_transaction(orphan.session_id, now=now) as tx:
+        if tx.session.recovering_id == worker_id:
+            tx.set(recovering_id=None)
 
 
 def _is_being_recovered(session: Session, *, worker_id: str | None, now: datetime) -> bool:

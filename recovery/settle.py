@@ -30,6 +30,7 @@ def settle(tx: SessionTransaction, plan: Plan) -> None:
     """Store the end of everything the plan names, in its order."""
     for action in plan.actions:
         tx.append(_event(action))
+    _abandon(tx, attempts=plan.abandoned, because="not_a_step")
 
 
 @singledispatch
@@ -135,17 +136,7 @@ def continue_(tx: SessionTransaction, plan: Plan, *, continuation_id: str) -> No
 
 def decide_by_policy(tx: SessionTransaction, *, attempts: tuple[str, ...], calls: tuple[str, ...]) -> None:
     """Store that policy chose to go on: the unknown stands, and a new attempt follows."""
-    for attempt in ProviderAttempt.objects.filter(pk__in=attempts).order_by("prepared_at", "pk"):
-        tx.append(
-            AttemptDecided(
-                attempt=attempt.pk,
-                message=attempt.message_id,
-                action="abandon",
-                by=BY_POLICY,
-                policy=True,
-                reason="continue",
-            )
-        )
+    _abandon(tx, attempts=attempts, because="continue")
     for part in MessagePart.objects.filter(pk__in=calls).order_by("index"):
         tx.append(
             ToolDecided(
@@ -159,10 +150,29 @@ def decide_by_policy(tx: SessionTransaction, *, attempts: tuple[str, ...], calls
         )
 
 
+def _abandon(tx: SessionTransaction, *, attempts: tuple[str, ...], because: str) -> None:
+    for attempt in ProviderAttempt.objects.filter(pk__in=attempts).order_by("prepared_at", "pk"):
+        tx.append(
+            AttemptDecided(
+                attempt=attempt.pk,
+                message=attempt.message_id,
+                action="abandon",
+                by=BY_POLICY,
+                policy=True,
+                reason=because,
+            )
+        )
+
+
 def _pause(tx: SessionTransaction) -> None:
-    """The owner did not live to serve a Stop: nothing continues, what was pending waits."""
+    """The owner did not live to serve a Stop: nothing continues, what was pending waits.
+
+    A Stop that was to let pending steers go on still does.
+    """
     asked_at = tx.head_seq if tx.session.interrupt_seq is None else tx.session.interrupt_seq
     tx.append(ExecutionInterrupted(reason="recovery"))
     inbox.clear(tx)
+    if tx.session.interrupt_resume and inbox.wanting_wake(tx.session).filter(delivery="steer").exists():
+        return
     if inbox.has_pending(tx, up_to=asked_at):
         inbox.pause(tx, up_to=asked_at, by="recovery")

@@ -14,6 +14,7 @@ def take(session: Session, *, is_over_budget: bool, override: Policy | None = No
         continues_after_effects=effective.continues_after_effects,
         is_over_budget=is_over_budget,
         is_asked_to_stop=session.interrupt_fence is not None and session.interrupt_fence == session.fence,
+        is_wanted_again=session.interrupt_fence is None and session.interrupt_resume,
         is_run_owed=session.owed_at is not None,
         has_waiting_steer=inbox.wanting_wake(session).filter(delivery="steer", origin="user").exists(),
         newest_turn_seq=_newest_turn(session),

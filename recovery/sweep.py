@@ -22,9 +22,12 @@ def orphan_found(session_id: str, worker_id: str) -> None:
 
 
 def outcome_unknown(tx: SessionTransaction, unknown: hooks.Unknown) -> None:
-    """The same policy and budget as for a crash, in the transaction that fails the step."""
+    """The same policy and budget as for a crash, in the transaction that fails the step.
+
+    A shutdown that had to cut a call goes by the policy and spends no budget.
+    """
     made = _plan(tx, unknown)
-    if made.go_on == "continue":
+    if made.go_on == "continue" and not unknown.is_shutdown:
         tx.set(recovery_count=tx.session.recovery_count + 1)
     settle.go_on(tx, made, continuation_id=recover.continuation_id(unknown.source))
 
@@ -43,7 +46,7 @@ def _plan(tx: SessionTransaction, unknown: hooks.Unknown) -> plan.Plan:
         attempt.hosted_tools for attempt in attempts
     )
     go_on: plan.GoOn = effective.policy
-    if tx.session.recovery_count >= settings.HOLDFAST_RECOVERY_BUDGET:
+    if not unknown.is_shutdown and tx.session.recovery_count >= settings.HOLDFAST_RECOVERY_BUDGET:
         go_on = "park"
     elif go_on == "continue" and may_repeat and not effective.continues_after_effects:
         go_on = "ask"

@@ -25,6 +25,8 @@ class Unknown:
 
     source: str
     message_id: str
+    is_shutdown: bool = False
+    """Cut by a shutdown, which is no crash: no budget is spent."""
 
 
 OutcomeUnknown = Callable[[SessionTransaction, Unknown], None]

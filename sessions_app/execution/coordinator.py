@@ -82,11 +82,16 @@ class Drain:
         await self.coordinator.certain()
 
     async def verify(self) -> None:
-        """Immediately before the first byte: no doubt, and if there was some, still the owner."""
-        if not self.coordinator.is_in_doubt():
+        """Immediately before the first byte: no doubt, and if there was some, still the owner.
+
+        A worker that was declared dead has another id by now, and its doubt is over; what it held as the
+        one before may be another's.
+        """
+        assert self.held is not None
+        is_same_life = self.held.worker_id == self.coordinator.registration.worker_id
+        if is_same_life and not self.coordinator.is_in_doubt():
             return
         await self.coordinator.certain()
-        assert self.held is not None
         await self.coordinator.database.run(ownership.verify, held=self.held)
 
     def cancel(self, reason: StopReason) -> None:

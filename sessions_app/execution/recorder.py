@@ -319,7 +319,8 @@ class Recorder:
             return stages.stop(tx, message=self.message_id)
         tx.append(ExecutionInterrupted(message=self.message_id, reason="shutdown"))
         if has_unknown:
-            stages.outcome_unknown(tx, hooks.Unknown(source=self.message_id, message_id=self.message_id))
+            unknown = hooks.Unknown(source=self.message_id, message_id=self.message_id, is_shutdown=True)
+            stages.outcome_unknown(tx, unknown)
         else:
             inbox.owe(tx, not_before=tx.now)
         stages.hand_on(tx)

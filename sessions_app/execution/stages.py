@@ -84,9 +84,15 @@ def open_message(session_id: str) -> str | None:
 
 
 def proceed(tx: SessionTransaction) -> bool:
-    """At the end of a step: serve a Stop, promote what comes next, or release. False: released."""
+    """At the end of a step: serve a Stop, promote what comes next, or release. False: released.
+
+    A session that was parked meanwhile is left to people, whatever is pending.
+    """
     if _is_asked_to_stop(tx.session):
         return stop(tx)
+    if tx.session.parked:
+        ownership.give_up(tx)
+        return False
     if _promote(tx) or tx.session.owed_at is not None:
         return True
     return not ownership.release(tx)

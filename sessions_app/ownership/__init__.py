@@ -4,6 +4,7 @@ from sessions_app.ownership.deaths import Watch, is_alive, looks_dead, presumed_
 from sessions_app.ownership.ownership import (
     Refusal,
     give_up,
+    has_undecided,
     has_unsettled_work,
     is_orphan,
     owned_sessions,
@@ -18,6 +19,7 @@ __all__ = [
     "Registration",
     "Watch",
     "give_up",
+    "has_undecided",
     "has_unsettled_work",
     "is_alive",
     "is_orphan",

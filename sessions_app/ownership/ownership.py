@@ -41,12 +41,28 @@ def release(tx: SessionTransaction) -> bool:
     """Give the session up, if nothing promotable and no owed run is there; else False: go on draining.
 
     The inbox is read in a statement of its own after the lock, so that an admission either is seen here
-    or commits after the release and wakes.
+    or commits after the release and wakes. Recoveries count anew once nothing is left to do.
     """
     if tx.session.owed_at is not None or inbox.has_promotable(tx.session):
         return False
+    if tx.session.recovery_count and _has_ended_normally(tx.session):
+        tx.set(recovery_count=0)
     give_up(tx)
     return True
+
+
+def _has_ended_normally(session: Session) -> bool:
+    """Whether nothing waits for a person either: what is held, parked or undecided is no normal end."""
+    return not session.parked and session.hold_seq is None and not has_undecided(session.pk)
+
+
+def has_undecided(session_id: str) -> bool:
+    """Whether an unknown attempt or call of the session waits for a decision."""
+    attempts = ProviderAttempt.objects.filter(
+        session_id=session_id, purpose="step", unknown_at__isnull=False, decided_at=None
+    )
+    calls = MessagePart.objects.filter(session_id=session_id, unknown_at__isnull=False, decided_at=None)
+    return attempts.exists() or calls.exists()
 
 
 def give_up(tx: SessionTransaction) -> None:
