@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from schema.events import SessionPaused, SessionUnpaused
+from schema.events import RevertCleared, RevertCommitted, RevertStaged, SessionPaused, SessionUnpaused
 from sessions_app.inbox.pending import pending
 from sessions_app.log import SessionTransaction
 
@@ -30,6 +30,29 @@ def lift(tx: SessionTransaction, *, because: Literal["prompt", "resume"]) -> Non
     if tx.session.hold_reason == "paused":
         tx.append(SessionUnpaused(reason=because))
     tx.set(hold_seq=None, hold_reason="")
+
+
+def stage_revert(tx: SessionTransaction, *, message_id: str) -> None:
+    """Hide the transcript from that message on with the next prompt; until then nothing pending runs.
+
+    What held the session before keeps its reason: it holds on when the revert is cleared.
+    """
+    tx.append(RevertStaged(message=message_id))
+    if has_pending(tx, up_to=tx.head_seq):
+        tx.set(hold_seq=tx.head_seq, hold_reason=tx.session.hold_reason or "revert")
+
+
+def clear_revert(tx: SessionTransaction) -> None:
+    """Take a staged revert back; what only it held may go."""
+    tx.append(RevertCleared(message=tx.session.staged_revert))
+    if tx.session.hold_reason == "revert":
+        tx.set(hold_seq=None, hold_reason="")
+
+
+def commit_revert(tx: SessionTransaction) -> None:
+    """Hide what was staged, if anything was. Pending inputs stay pending."""
+    if tx.session.staged_revert:
+        tx.append(RevertCommitted(message=tx.session.staged_revert))
 
 
 def unpark(tx: SessionTransaction) -> None:

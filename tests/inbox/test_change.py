@@ -38,13 +38,14 @@ def test_a_withdrawn_prompt_is_never_promoted_and_the_others_are() -> None:
     assert not SessionMessage.objects.filter(pk=taken_back).exists()
 
 
-def test_withdrawing_again_changes_nothing() -> None:
+def test_withdrawing_again_changes_nothing_and_says_so() -> None:
     session_id = world.session()
     message_id = world.prompt(session_id)
     withdraw(session_id, message_id)
     before = world.everything_of(session_id)
 
-    withdraw(session_id, message_id)
+    with pytest.raises(Withdrawn):
+        withdraw(session_id, message_id)
 
     assert world.everything_of(session_id) == before
 
