@@ -68,10 +68,16 @@ def answers(*words: str, finish: str = "stop") -> Script:
     return script
 
 
-def fails(error_class: Any, reason: Any = "network", *, after: tuple[str, ...] = ()) -> Script:
+def fails(
+    error_class: Any, reason: Any = "network", *, after: tuple[str, ...] = (), gate: "Gate | None" = None
+) -> Script:
+    """Ends without a terminal marker, as this class; at the gate, if one is given."""
+
     async def script(call: Call) -> AsyncGenerator[port.Item]:
         if error_class != "not_sent":
             await call.phases.dispatching()
+        if gate is not None:
+            await gate.wait()
         for word in after:
             yield port.TextDelta("text", word)
         raise port.ProviderError(
@@ -97,7 +103,7 @@ class Gate:
 
     async def wait(self) -> None:
         self._reached += 1
-        while not self._open:
+        while not self._open:  # noqa: ASYNC110 - opened from the thread of the test
             await asyncio.sleep(0.005)
 
 
@@ -226,6 +232,12 @@ class Chat:
 
     def answers(self) -> list[SessionMessage]:
         return list(SessionMessage.objects.filter(session_id=self.id, type="assistant").order_by("seq"))
+
+    def error(self) -> dict[str, Any]:
+        """Why the only answer did not complete."""
+        (answer,) = self.answers()
+        assert answer.error is not None
+        return dict(answer.error)
 
     def attempts(self) -> list[ProviderAttempt]:
         return list(ProviderAttempt.objects.filter(session_id=self.id).order_by("prepared_at", "pk"))

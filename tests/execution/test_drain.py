@@ -4,7 +4,6 @@ from collections.abc import AsyncGenerator, Callable
 
 import pytest
 
-from schema.attempts import AttemptError
 from sessions_app.execution import coordinator, tasks
 from sessions_app.models import MessagePart, PartCheckpoint, ProviderAttempt
 from sessions_app.providers import port, registry
@@ -333,15 +332,7 @@ def test_what_waited_behind_an_unknown_outcome_is_held_and_a_new_prompt_goes_thr
 ) -> None:
     gate = Gate()
 
-    async def breaks(call: Call) -> AsyncGenerator[port.Item]:
-        await call.phases.dispatching()
-        await gate.wait()
-        raise port.ProviderError(
-            AttemptError(error_class="ambiguous", reason="network", message="It did not answer.")
-        )
-        yield
-
-    provider.scripts = [breaks, answers("fresh")]
+    provider.scripts = [fails("ambiguous", gate=gate), answers("fresh")]
     chat.say("one")
     until(lambda: gate.reached)
     chat.admit("waiting", delivery="queue")
@@ -364,9 +355,8 @@ def test_an_empty_answer_is_an_error_with_a_next_step(chat: Chat, provider: Stub
     chat.say("Hi")
 
     chat.settled()
-    (answer,) = chat.answers()
-    assert answer.state == "failed"
-    assert answer.error["reason"] == "empty"
+    assert chat.answers()[0].state == "failed"
+    assert chat.error()["reason"] == "empty"
     assert chat.attempts()[0].outcome == "completed"
 
 
@@ -391,9 +381,8 @@ def test_a_model_that_cannot_be_asked_fails_the_step_and_says_what_to_do(
     chat.say("Hi")
 
     assert chat.settled().state == "idle"
-    (answer,) = chat.answers()
-    assert answer.state == "failed"
-    assert answer.error["reason"] == "configuration"
-    assert "Choose one of" in answer.error["message"]
+    assert chat.answers()[0].state == "failed"
+    assert chat.error()["reason"] == "configuration"
+    assert "Choose one of" in chat.error()["message"]
     assert chat.row.owed_at is None
     assert chat.attempts() == []
