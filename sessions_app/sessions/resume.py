@@ -12,9 +12,12 @@ def resume(*, session_id: str, now: datetime) -> bool:
     """Lift a pause and let the session run, or join what runs. False when there is nothing to run.
 
     A run is owed once this returned True, so that a crash right after it loses nothing. What is sent is
-    a new attempt, never an old one. Raises log.SessionGone.
+    a new attempt, never an old one. A staged revert waits for a prompt, or to be cleared: until then there
+    is nothing to run. Raises log.SessionGone.
     """
     with session_transaction(session_id, now=now) as tx:
+        if tx.session.staged_revert:
+            return False
         if tx.session.hold_reason in ("paused", "undecided"):
             inbox.lift(tx, because="resume")
         if tx.session.owner_id is not None:
