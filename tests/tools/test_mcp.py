@@ -24,7 +24,7 @@ from sessions_app.tools.mcp.config import Server
 from sessions_app.tools.mcp.connection import Connection
 from sessions_app.tools.port import INTERRUPTED, BadArguments, Tool
 from tests.support.processes import free_port
-from tests.tools.calls import call, context
+from tests.tools.calls import call, context, in_database
 from tests.tools.raw_server import always, serving
 
 SCRIPT: Final = str(Path(__file__).with_name("mcp_server.py"))
@@ -608,10 +608,10 @@ async def test_an_enabled_row_brings_tools_and_a_disabled_one_takes_them_away(
         made = servers.Servers(look_seconds=0.05)
         try:
             assert await made.tools() == []
-            await asyncio.to_thread(row, world)
+            await in_database(lambda: row(world))
             await eventually(lambda: any(c.tools for c in made._connections.values()), "tools")
             assert "shop__echo" in {tool.name for tool in await made.tools()}
-            await McpServer.objects.aupdate(enabled=False)
+            await in_database(lambda: McpServer.objects.update(enabled=False))
             await eventually(lambda: not made._connections, "no server")
             assert await made.tools() == []
         finally:
@@ -622,7 +622,7 @@ async def test_an_enabled_row_brings_tools_and_a_disabled_one_takes_them_away(
 @pytest.mark.django_db(transaction=True)
 async def test_the_toolset_holds_ours_and_theirs_and_closing_ends_the_servers(tmp_path: Path) -> None:
     world = World(tmp_path, transport="stdio")
-    await asyncio.to_thread(row, world)
+    await in_database(lambda: row(world))
     command = (sys.executable, SCRIPT, str(world.journal_file), "stdio")
     with override_settings(HOLDFAST_MCP_COMMANDS={"tests": command}):
         try:
@@ -642,7 +642,7 @@ async def test_a_server_that_hangs_delays_the_first_toolset_a_little_and_no_othe
 ) -> None:
     monkeypatch.setattr(servers, "FIRST_WAIT_SECONDS", 0.3)
     world = World(tmp_path, transport="stdio")
-    await asyncio.to_thread(row, world)
+    await in_database(lambda: row(world))
     with override_settings(HOLDFAST_MCP_COMMANDS={"tests": ("sleep", "300")}):
         try:
             await registry.toolset()

@@ -1,5 +1,3 @@
-import asyncio
-
 import pytest
 
 from sessions_app import sessions
@@ -9,7 +7,7 @@ from sessions_app.tools.builtin.notebook import notebook
 from sessions_app.tools.enter import Entered, Failed, Succeeded
 from sessions_app.tools.port import BadArguments
 from tests.support import world
-from tests.tools.calls import call
+from tests.tools.calls import call, in_database
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
@@ -37,7 +35,7 @@ async def test_writing_twice_leaves_what_writing_once_left(session_id: str) -> N
     for _ in range(2):
         await call(notebook, session_id=session_id, action="write", name="plan", text="a plan")
 
-    assert await SessionNote.objects.acount() == 1
+    assert await in_database(SessionNote.objects.count) == 1
     assert notebook.effect == "idempotent"
 
 
@@ -49,12 +47,12 @@ async def test_a_later_text_replaces_an_earlier_one_and_an_empty_one_removes_it(
     for _ in range(2):
         assert "removed" in content(await call(notebook, session_id=session_id, action="write", text=""))
 
-    assert not await SessionNote.objects.aexists()
+    assert not await in_database(SessionNote.objects.exists)
 
 
 async def test_another_session_sees_nothing(session_id: str) -> None:
     await call(notebook, session_id=session_id, action="write", name="plan", text="mine")
-    other = await asyncio.to_thread(world.session)
+    other = await in_database(world.session)
 
     entered = await call(notebook, session_id=other, action="read", name="plan")
 
@@ -89,7 +87,7 @@ async def test_what_is_too_long_is_refused_and_nothing_is_written(
 
     assert isinstance(entered, Failed)
     assert entered.known
-    assert not await SessionNote.objects.aexists()
+    assert not await in_database(SessionNote.objects.exists)
 
 
 def test_an_unknown_action_is_refused_before_anything_is_entered() -> None:
@@ -109,14 +107,14 @@ async def test_there_are_only_so_many_notes_and_those_can_still_be_changed(
 
     assert isinstance(refused, Failed)
     assert isinstance(changed, Succeeded)
-    assert await SessionNote.objects.acount() == 2
+    assert await in_database(SessionNote.objects.count) == 2
 
 
 async def test_a_session_that_is_gone_gets_no_note() -> None:
     entered = await call(notebook, session_id="ses_gone-gone", action="write", text="x")
 
     assert isinstance(entered, Failed)
-    assert not await SessionNote.objects.aexists()
+    assert not await in_database(SessionNote.objects.exists)
 
 
 def test_deleting_a_session_removes_its_notes_and_no_others() -> None:
