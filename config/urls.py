@@ -9,6 +9,8 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.alive),
     path("admin/", admin.site.urls),
     # The core's API answers every address below it, so other packages' parts come before.
+    path("api/v1/", include("recovery.api.urls")),
     path("api/v1/", include("sessions_app.api.urls")),
+    path("", include("recovery.web.urls")),
     path("", include("sessions_app.web.urls")),
 ]

@@ -3,22 +3,34 @@
 from datetime import datetime
 from typing import Literal
 
+from django.db.models import QuerySet
 from pydantic import JsonValue
 
 from recovery import recover, words
 from schema.events import AttemptDecided, ToolDecided
-from schema.problems import AlreadyDecided, AttemptNotFound, CallNotFound, NotUnknown, Superseded
-from sessions_app import inbox, ownership
+from schema.problems import (
+    AlreadyDecided,
+    AttemptNotFound,
+    CallNotFound,
+    InvalidValue,
+    NotUnknown,
+    Superseded,
+)
+from sessions_app import inbox, ownership, sessions
 from sessions_app.live import wakes
 from sessions_app.log import SessionTransaction, session_transaction
 from sessions_app.models import MessagePart, ProviderAttempt, SessionMessage
+
+AttemptAction = Literal["abandon", "retry"]
+Mark = Literal["mark_done", "mark_not_done"]
+CallAction = Literal["approve", "deny", "mark_done", "mark_not_done"]
 
 
 def decide_attempt(
     *,
     session_id: str,
     attempt_id: str,
-    action: Literal["abandon", "retry"],
+    action: AttemptAction,
     by: str,
     now: datetime,
     reason: str | None = None,
@@ -30,7 +42,7 @@ def decide_attempt(
     """
     with session_transaction(session_id, now=now) as tx:
         attempt = _unknown_attempt(tx, attempt_id)
-        if action == "retry" and _has_newer_turn(tx, attempt.message_id):
+        if action == "retry" and _is_left_behind(tx, attempt.message_id):
             raise Superseded(attempt_id)
         tx.append(
             AttemptDecided(
@@ -58,7 +70,7 @@ def decide_call(
     *,
     session_id: str,
     call_id: str,
-    action: Literal["mark_done", "mark_not_done"],
+    action: Mark,
     by: str,
     now: datetime,
     reason: str | None = None,
@@ -82,18 +94,53 @@ def decide_call(
                 result=result,
             )
         )
-        if not ownership.has_undecided(session_id) and not _has_newer_turn(tx, call.message_id):
+        if not ownership.has_undecided(session_id) and not _is_left_behind(tx, call.message_id):
             inbox.owe(tx, not_before=now)
         _go_on(tx)
         call.refresh_from_db()
         return call
 
 
+def answer_or_mark(
+    *,
+    session_id: str,
+    call_id: str,
+    action: CallAction,
+    by: str,
+    now: datetime,
+    reason: str | None = None,
+    result: JsonValue = None,
+) -> MessagePart:
+    """Answer a call that waits for a person, or mark one whose outcome is unknown.
+
+    ``result`` is what a call that is marked done returned. Raises what ``sessions.answer_call`` or
+    ``decide_call`` raises, or InvalidValue for a result of anything else.
+    """
+    if result is not None and action != "mark_done":
+        raise InvalidValue(field="result", detail="Only a call that was done has a result.")
+    if action == "approve" or action == "deny":
+        return sessions.answer_call(
+            session_id=session_id, call_id=call_id, action=action, by=by, reason=reason, now=now
+        )
+    return decide_call(
+        session_id=session_id,
+        call_id=call_id,
+        action=action,
+        by=by,
+        reason=reason,
+        result=result,
+        now=now,
+    )
+
+
 def _go_on(tx: SessionTransaction) -> None:
     """What waited behind the decision may go; a parked session runs again."""
     inbox.unpark(tx)
     if tx.session.hold_reason == "undecided" and not ownership.has_undecided(tx.session.pk):
-        inbox.lift(tx, because="resume")
+        if tx.session.staged_revert:
+            tx.set(hold_reason="revert")
+        else:
+            inbox.lift(tx, because="resume")
     if inbox.is_due(tx.session, now=tx.now):
         wakes.enqueue(tx)
 
@@ -120,12 +167,16 @@ def _unknown_call(tx: SessionTransaction, call_id: str) -> MessagePart:
     return call
 
 
-def _has_newer_turn(tx: SessionTransaction, message_id: str | None) -> bool:
-    """Whether a message that a model reads came after this one; then the conversation went on."""
-    seq = SessionMessage.objects.filter(pk=message_id).values_list("seq", flat=True).first()
+def _is_left_behind(tx: SessionTransaction, message_id: str | None) -> bool:
+    """Whether the conversation went on from that message, or is about to go back behind it."""
+    message = SessionMessage.objects.filter(pk=message_id).first()
+    if tx.session.staged_revert or (message is not None and message.reverted_seq is not None):
+        return True
+    return newer_turns(tx.session.pk, after=0 if message is None else message.seq).exists()
+
+
+def newer_turns(session_id: str, *, after: int) -> "QuerySet[SessionMessage]":
+    """The visible messages after a position that a model reads."""
     return SessionMessage.objects.filter(
-        session_id=tx.session.pk,
-        seq__gt=seq or 0,
-        type__in=("user", "synthetic", "assistant"),
-        reverted_seq=None,
-    ).exists()
+        session_id=session_id, seq__gt=after, type__in=("user", "synthetic", "assistant"), reverted_seq=None
+    )

@@ -82,6 +82,15 @@ class NoOverflow(Problem):
         super().__init__(f"Tool call {call_id!r} has its whole output in its own shape.")
 
 
+class StaffOnly(Problem):
+    code = "forbidden"
+    status = 403
+    title = "Forbidden"
+
+    def __init__(self) -> None:
+        super().__init__("Only staff may see what belongs to others.")
+
+
 class NotAvailable(Problem):
     code = "not_available"
     status = 501

@@ -30,6 +30,9 @@ OF_A_SESSION = [
     ("POST", "/interrupt"),
     ("POST", "/ticket"),
     ("POST", "/compact"),
+    ("POST", "/revert"),
+    ("DELETE", "/revert"),
+    ("GET", "/export"),
 ]
 OF_THE_SITE = [
     ("GET", "/me"),
@@ -37,6 +40,12 @@ OF_THE_SITE = [
     ("POST", "/sessions"),
     ("GET", "/attempts"),
     ("GET", "/attempts/att_0000000000000000"),
+    ("GET", "/tool-calls"),
+    ("GET", "/tool-calls/prt_0000000000000000"),
+    ("GET", "/tool-calls/prt_0000000000000000/output"),
+    ("GET", "/recovery/claims"),
+    ("POST", "/attempts/att_0000000000000000/decide"),
+    ("POST", "/tool-calls/prt_0000000000000000/decide"),
     ("GET", "/models"),
     ("GET", "/agents"),
     ("GET", "/nowhere"),

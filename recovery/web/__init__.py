@@ -1,0 +1,1 @@
+"""Decisions from the pages of the chat."""
