@@ -4,7 +4,7 @@ import re
 from typing import Final
 
 _PAIR: Final = re.compile("([\ud800-\udbff])([\udc00-\udfff])")
-_UNSTORABLE: Final = re.compile("[\x00\ud800-\udfff]")
+_HALF: Final = re.compile("[\ud800-\udfff]+")
 
 
 def _join(pair: re.Match[str]) -> str:
@@ -18,9 +18,9 @@ def clean(text: str) -> str:
     Surrogate pairs that arrived as two halves are joined first; then NUL and halves without a partner
     are dropped. Cleaning clean text gives the same text.
     """
-    if _UNSTORABLE.search(text) is None:
-        return text
-    return _UNSTORABLE.sub("", _PAIR.sub(_join, text))
+    if _HALF.search(text) is not None:
+        text = _HALF.sub("", _PAIR.sub(_join, text))
+    return text.replace("\x00", "")
 
 
 class Cleaner:
