@@ -8,7 +8,7 @@ from schema.problems import SessionNotFound
 from schema.status import Status
 from sessions_app import sessions
 from sessions_app.models import Session
-from sessions_app.web import sidebar, words
+from sessions_app.web import calls, sidebar, turns, words
 
 Shape = dict[str, Any]
 
@@ -41,6 +41,7 @@ class Chat:
     is_newest: bool
     pill: str
     note: str
+    banner: turns.Banner
     beside: Beside
 
     @property
@@ -55,7 +56,17 @@ class Chat:
             "pending": self.pending,
             "title": self.session.title,
             "model": self.session.model,
+            "calls": self._calls(),
+            "attempts": self._attempts(),
         }
+
+    def _calls(self) -> Shape:
+        parts = (part for message in self.messages for part in message["parts"])
+        return {part["id"]: calls.facts(part) for part in parts if part["kind"] == "tool"}
+
+    def _attempts(self) -> Shape:
+        """The unknown attempts of each message that has some."""
+        return {message["id"]: message["unknown"] for message in self.messages if message["unknown"]}
 
     @property
     def is_running(self) -> bool:
@@ -98,7 +109,8 @@ def read(
         earlier=earlier,
         is_newest=before is None,
         pill=words.pill(status, newest) if before is None else "",
-        note=words.session_note(status, newest),
+        note=words.session_note(status),
+        banner=turns.banner(status, messages),
         beside=_beside(window, statuses, now=now),
     )
 
@@ -118,7 +130,5 @@ def _messages(session: Session, *, before: int | None) -> tuple[list[Shape], int
         rows = rows.filter(seq__lt=before)
     found = list(rows[: MESSAGES + 1])
     shown = found[:MESSAGES]
-    shapes = sessions.message_shapes(reversed(shown))
-    for shape in shapes:
-        shape["note"] = words.note(shape)
+    shapes = turns.shapes(list(reversed(shown)), has_newest=before is None)
     return shapes, shown[-1].seq if len(found) > MESSAGES else None

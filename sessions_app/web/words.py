@@ -3,6 +3,7 @@
 from typing import Any, Final
 
 from schema.status import State
+from sessions_app.web import calls, cards
 
 Shape = dict[str, Any]
 
@@ -49,9 +50,22 @@ OUTCOMES: Final[dict[str, str]] = {
 
 BILLED: Final = "It may have been billed."
 
+LINES: Final[dict[str, str]] = {
+    "model-switched": "The model is now {}",
+    "agent-switched": "The agent is now {}",
+    "recovery": "The answer was interrupted and goes on here",
+    "retry": "The answer is tried again",
+    "system": "Continued by the system",
+}
+
+RETRY: Final[dict[str, str]] = {
+    "soon": "Attempt {} follows in {seconds} s.",
+    "now": "Attempt {} follows now.",
+    "due": "Attempt {} follows by itself.",
+}
+
 SESSION_NOTES: Final[dict[str, str]] = {
     "orphaned": "The worker that wrote this answer stopped. What it had received is kept.",
-    "needs_decision": ("The request is not repeated by itself. A new message is answered as usual."),
     "parked": (
         "This chat was interrupted several times in a row, so that it is not continued by itself. "
         "A new message starts it again."
@@ -73,7 +87,16 @@ _STATE_PILLS: Final[dict[State, str]] = {
 
 def tables() -> dict[str, object]:
     """The tables for the page's scripts, which choose from them by the same rules."""
-    return {"pills": PILLS, "outcomes": OUTCOMES, "billed": BILLED, "notes": SESSION_NOTES}
+    return {
+        "pills": PILLS,
+        "outcomes": OUTCOMES,
+        "billed": BILLED,
+        "notes": SESSION_NOTES,
+        "lines": LINES,
+        "retry": RETRY,
+        "tools": calls.tables(),
+        "cards": cards.tables(),
+    }
 
 
 def pill(status: Shape, newest: Shape | None) -> str:
@@ -121,6 +144,9 @@ def note(message: Shape) -> str:
     if message["type"] != "assistant":
         return ""
     state = message["state"]
+    if state == "unknown" and message["unknown"]:
+        # The card says it.
+        return ""
     if state == "completed":
         return OUTCOMES.get(f"finish:{message['finish']}", "") or _nothing(message)
     if state not in ("failed", "interrupted", "unknown"):
@@ -144,13 +170,17 @@ def _reason(message: Shape) -> str:
     return str((message["error"] or {}).get("reason", ""))
 
 
-def session_note(status: Shape, newest: Shape | None) -> str:
+def session_note(status: Shape) -> str:
     """What a reader must know of a session that does not go on by itself."""
-    if status["state"] != "needs_decision":
-        return SESSION_NOTES.get(status["state"], "")
-    if status["parked"]:
-        return SESSION_NOTES["parked"]
-    return SESSION_NOTES["needs_decision"] if _is_unknown(newest) else ""
+    is_parked = status["state"] == "needs_decision" and status["parked"]
+    return SESSION_NOTES.get("parked" if is_parked else status["state"], "")
+
+
+def line(message: Shape, *, origin: str) -> str:
+    """What a message that nobody wrote is called in the transcript."""
+    key = message["type"] if message["type"] in LINES else origin
+    named = message["model"] if key == "model-switched" else message["agent"]
+    return LINES.get(key, LINES["system"]).replace("{}", named or "")
 
 
 def title_of(text: str) -> str:

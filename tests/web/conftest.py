@@ -70,20 +70,26 @@ class Page(HTMLParser):
             return
         self.texts.append(([attributes for _, attributes in self._open], data))
 
-    def text(self, *, kind: str = "", **wanted: str) -> str:
+    def text(self, *, kind: str = "", inside: str = "", **wanted: str) -> str:
         """The text inside the elements that have these attributes (``data_slot="text"``).
 
-        With ``kind``: of parts of this kind only.
+        With ``kind``: of parts of this kind only; with ``inside``: only inside the element of this id.
         """
         named = {name.replace("_", "-"): value for name, value in wanted.items()}
         outer = {"data-kind": kind} if kind else {}
         return "".join(
-            text for around, text in self.texts if all(_has(around, sought) for sought in (named, outer))
+            text
+            for around, text in self.texts
+            if all(_has(around, sought) for sought in (named, outer)) and _is_inside(around, inside)
         )
 
 
 def _has(around: list[dict[str, str]], sought: dict[str, str]) -> bool:
     return not sought or any(sought.items() <= attributes.items() for attributes in around)
+
+
+def _is_inside(around: list[dict[str, str]], identity: str) -> bool:
+    return not identity or any(identity in (each.get("id"), each.get("data-part")) for each in around)
 
 
 _VOID = frozenset({"meta", "link", "input", "br", "hr", "img"})

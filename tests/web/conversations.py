@@ -2,19 +2,35 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from django.utils import timezone
 
-from schema.attempts import ErrorClass, Reason, StepError
+from schema.attempts import AttemptError, ErrorClass, Reason, StepError
 from schema.events import (
+    AttemptDecided,
+    AttemptDispatched,
+    AttemptPrepared,
+    AttemptResponseStarted,
+    AttemptUnknown,
+    EventData,
     ReasoningEnded,
     ReasoningStarted,
+    RetryScheduled,
     StepEnded,
     StepFailed,
     StepStarted,
     TextEnded,
     TextStarted,
+    ToolApprovalDecided,
+    ToolApprovalRequested,
+    ToolCalled,
+    ToolDecided,
+    ToolFailed,
+    ToolInputEnded,
+    ToolInputStarted,
+    ToolProgress,
+    ToolSucceeded,
 )
 from sessions_app import identity, inbox, log, sessions
 from sessions_app.models import PartCheckpoint
@@ -76,6 +92,116 @@ class Conversation:
         error = StepError(reason=reason, message=detail, error_class=error_class)
         with log.session_transaction(self.session_id, now=_now()) as tx:
             tx.append(StepFailed(message=message, outcome=outcome, error=error))
+
+    # --- tool calls
+
+    def begin_call(self, message: str, name: str, *, index: int = 0, raw: str = "{}") -> str:
+        part = identity.new_part_id()
+        self.happen(
+            ToolInputStarted(message=message, part=part, index=index, call_id=f"call_{index}", name=name),
+            ToolInputEnded(message=message, part=part, raw=raw),
+        )
+        return part
+
+    def ask(
+        self,
+        message: str,
+        part: str,
+        given: dict[str, Any],
+        *,
+        because: Literal["agent", "duplicate"] = "agent",
+        earlier: str | None = None,
+    ) -> None:
+        self.happen(
+            ToolApprovalRequested(
+                message=message,
+                part=part,
+                input=given,
+                input_digest="d",
+                effect="side_effect",
+                because=because,
+                earlier=earlier,
+            )
+        )
+
+    def answer(
+        self, message: str, part: str, action: Literal["approve", "deny"], *, reason: str | None = None
+    ) -> None:
+        self.happen(ToolApprovalDecided(message=message, part=part, action=action, by="ann", reason=reason))
+
+    def enter(self, message: str, part: str, given: dict[str, Any]) -> None:
+        self.happen(
+            ToolCalled(message=message, part=part, input=given, input_digest="d", effect="side_effect")
+        )
+
+    def progress(self, message: str, part: str, text: str) -> None:
+        self.happen(ToolProgress(message=message, part=part, text=text))
+
+    def succeed(self, message: str, part: str, output: str) -> None:
+        self.happen(ToolSucceeded(message=message, part=part, output=output))
+
+    def fail_call(self, message: str, part: str, error: str, *, unknown: bool = False) -> None:
+        self.happen(ToolFailed(message=message, part=part, error=error, unknown=unknown))
+
+    def mark(self, message: str, part: str, *, reason: str | None = None) -> None:
+        self.happen(
+            ToolDecided(message=message, part=part, action="mark_done", by="ann", policy=False, reason=reason)
+        )
+
+    def call(self, message: str, name: str, *, given: dict[str, Any], output: str, index: int = 0) -> str:
+        """A call from its first word to its result."""
+        part = self.begin_call(message, name, index=index)
+        self.enter(message, part, given)
+        self.succeed(message, part, output)
+        return part
+
+    # --- attempts
+
+    def lose_attempt(self, message: str, *, answered: bool = False, reason: Reason = "crash") -> str:
+        """An attempt of the message whose outcome is unknown."""
+        attempt = identity.new_attempt_id()
+        self.happen(
+            AttemptPrepared(
+                attempt=attempt,
+                message=message,
+                purpose="step",
+                ordinal=1,
+                provider="demo",
+                model="scripted",
+                request_digest="d",
+            ),
+            AttemptDispatched(attempt=attempt, message=message),
+        )
+        if answered:
+            self.happen(AttemptResponseStarted(attempt=attempt, message=message, status=200))
+        error = AttemptError(
+            error_class="partial" if answered else "ambiguous", reason=reason, message="lost"
+        )
+        self.happen(AttemptUnknown(attempt=attempt, message=message, error=error))
+        return attempt
+
+    def decide(
+        self,
+        message: str,
+        attempt: str,
+        action: Literal["retry", "abandon"],
+        *,
+        policy: bool = False,
+        reason: str | None = None,
+    ) -> None:
+        self.happen(
+            AttemptDecided(
+                attempt=attempt, message=message, action=action, by="ann", policy=policy, reason=reason
+            )
+        )
+
+    def schedule_retry(self, message: str, *, attempt: int, at: str, reason: str) -> None:
+        self.happen(RetryScheduled(message=message, attempt=attempt, at=at, reason=reason))
+
+    def happen(self, *facts: EventData) -> None:
+        with log.session_transaction(self.session_id, now=_now()) as tx:
+            for fact in facts:
+                tx.append(fact)
 
     def exchange(self, question: str, answer: str) -> str:
         """A prompt with its complete answer; returns the answer's message id."""

@@ -8,6 +8,7 @@ from django.test import Client
 
 from tests.web import conversations
 from tests.web.conftest import Page, parsed
+from tests.web.conversations import Conversation
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",
@@ -42,6 +43,9 @@ def test_text_of_every_origin_adds_no_element_to_the_page(browser: Client, ann: 
     assert hostile.text(kind="text", data_slot="text") == text
     assert text in hostile.text(kind="reasoning", data_slot="text")
     assert text in hostile.text(data_slot="note")
+    for slot in ("label", "input", "progress", "card-title", "card-reason", "retry-reason"):
+        assert text in hostile.text(data_slot=slot).replace('\\"', '"'), slot
+    assert hostile.text(kind="tool", data_slot="text").count(text) == 2
     assert text in hostile.text(data_slot="ahead") + hostile.text(data_slot="tray")
     assert text in hostile.text(data_slot="session-title")
     assert text in hostile.text(data_slot="chat-list")
@@ -70,6 +74,27 @@ def _conversation(user: User, text: str) -> str:
     conversation.reason(message, text)
     part = conversation.begin_text(message, index=1)
     conversation.end_text(message, part, text)
+    _use_tools(conversation, message, text)
     conversation.fail(message, outcome="failed", reason="provider_error", detail=text)
+    _work(conversation, text)
     conversation.prompt(text, delivery="queue")
     return f"/s/{conversation.session_id}"
+
+
+def _use_tools(conversation: Conversation, message: str, text: str) -> None:
+    conversation.call(message, text, given={text: text}, output=text, index=2)
+    denied = conversation.begin_call(message, text, index=3, raw=text)
+    conversation.ask(message, denied, {"it": text})
+    conversation.answer(message, denied, "deny", reason=text)
+    conversation.fail_call(message, denied, text)
+
+
+def _work(conversation: Conversation, text: str) -> None:
+    """An answer that still runs."""
+    open_message = conversation.begin_answer()
+    conversation.schedule_retry(open_message, attempt=2, at="2026-11-29T12:00:00Z", reason=text)
+    running = conversation.begin_call(open_message, text)
+    conversation.enter(open_message, running, {})
+    conversation.progress(open_message, running, text)
+    waiting = conversation.begin_call(open_message, text, index=1)
+    conversation.ask(open_message, waiting, {})

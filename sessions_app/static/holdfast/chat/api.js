@@ -5,6 +5,7 @@ export class ApiError extends Error {
     super(problem?.detail ?? `The server answered ${status}.`);
     this.status = status;
     this.code = problem?.code ?? "";
+    this.problem = problem;
   }
 }
 

@@ -9,6 +9,7 @@ export class Composer {
     this.sendButton = form.querySelector('[data-role="send"]');
     this.stopButton = form.querySelector('[data-role="stop"]');
     this.running = false;
+    this.waiting = false;
     this.stopping = false;
     if (this.text.value === "" && draft !== "") this.text.value = draft;
     form.addEventListener("submit", (event) => this.#submitted(event));
@@ -22,9 +23,9 @@ export class Composer {
     this.#typed();
   }
 
-  show({ running, stopping }) {
+  show({ running, waiting = false, stopping }) {
     if (this.running && !running) this.form.querySelector('[value="steer"]').checked = true;
-    Object.assign(this, { running, stopping });
+    Object.assign(this, { running, waiting, stopping });
     this.#refresh();
   }
 
@@ -80,6 +81,7 @@ export class Composer {
   }
 
   #placeholder() {
+    if (this.waiting) return "Waiting for your decision above";
     if (!this.running) return "Message…";
     return this.#chosen() === "queue" ? "Add to queue…" : "Add to this answer…";
   }

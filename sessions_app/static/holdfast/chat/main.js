@@ -1,6 +1,7 @@
 // The chat page: ties state, view, composer and connection together.
 
 import { ApiError, call } from "./api.js";
+import { Decisions } from "./cards.js";
 import { Composer } from "./composer.js";
 import { Connection, backoff } from "./connection.js";
 import { newId } from "./identity.js";
@@ -37,6 +38,8 @@ class Chat {
       onChange: (how, delay) => this.connectionChanged(how, delay),
     });
     root.querySelector("[data-role=resume]").addEventListener("click", () => this.resume());
+    this.decisions = new Decisions({ root, words, onDecided: (kind, shape) => this.decided(kind, shape) });
+    this.view.transcript.addEventListener("click", (event) => this.#clicked(event));
     setInterval(() => this.#look(), 1000);
   }
 
@@ -69,7 +72,7 @@ class Chat {
   /** What changes by time alone: how long the model has been silent, how long the connection is lost. */
   #look() {
     this.view.isLost = this.strip.isLost;
-    this.view.showStatus();
+    this.view.tick();
   }
 
   connectionChanged(how, delay) {
@@ -102,7 +105,8 @@ class Chat {
   #refresh() {
     const running = this.view.isRunning;
     this.view.showPrompts();
-    this.composer.show({ running, stopping: this.view.frozen });
+    const waiting = this.state.status?.state === "waiting";
+    this.composer.show({ running: running || waiting, waiting, stopping: this.view.frozen });
     const { session, title, status } = this.state;
     if (session !== null) this.sidebar.show(session, { title, state: status?.state });
   }
@@ -192,6 +196,29 @@ class Chat {
     if (closed || told || refused) this.view.thaw();
   }
 
+  // Deciding
+
+  /** The answer of the API shows at once; the event says the same to every tab. */
+  decided(kind, { id, decision, approval }) {
+    if (kind === "attempt") {
+      const message = Array.from(this.state.messages.values()).find(({ attempts }) => attempts.has(id));
+      if (message === undefined) return;
+      message.attempts.get(id).decision = decision;
+      return this.view.redo([{ kind: "message", id: message.id }]);
+    }
+    const part = this.state.parts.get(id);
+    if (part === undefined) return;
+    part.decision = decision;
+    if (approval) part.approval = approval;
+    this.view.redo([{ kind: "part", id }]);
+  }
+
+  #clicked({ target }) {
+    const role = target.closest("[data-role]")?.dataset.role;
+    if (role === "retry-now") this.resume();
+    if (role === "copy") copyCode(target);
+  }
+
   async resume() {
     await this.#ask("POST", `/sessions/${this.state.session}/resume`, {});
   }
@@ -265,6 +292,14 @@ class Chat {
     this.view.showPrompts();
     this.#create(0);
   }
+}
+
+/** Copy the text of the box below a heading. */
+async function copyCode(button) {
+  const text = button.closest(".code-head").nextElementSibling.textContent;
+  await navigator.clipboard?.writeText(text);
+  button.textContent = "Copied";
+  setTimeout(() => (button.textContent = "Copy"), 2000);
 }
 
 function tabId() {

@@ -32,7 +32,8 @@ export function createState({ session, seq = 0, status = null, title = "", model
 }
 
 export function addMessage(state, message) {
-  const stored = { error: null, finish: null, notice: null, text: "", ...message, parts: [] };
+  const empty = { error: null, finish: null, notice: null, text: "", retry: null, attempts: new Map() };
+  const stored = { ...empty, ...message, parts: [] };
   state.messages.set(message.id, stored);
   return stored;
 }
@@ -75,6 +76,19 @@ export function hasGap(state) {
     if (part.state === "open" && part.ahead.length > 0) return true;
   }
   return false;
+}
+
+/** How much of the answer's text is known, in code points. */
+export function received(state, message) {
+  const parts = message.parts.map((id) => state.parts.get(id)).filter(({ kind }) => kind === "text");
+  return parts.reduce((sum, { length }) => sum + length, 0);
+}
+
+/** What waits for a decision, if the session waits for it: ids of attempts and calls. */
+export function undecided(state) {
+  const status = state.status;
+  if (!["needs_decision", "waiting"].includes(status?.state)) return [];
+  return [...status.unknown.attempts, ...status.unknown.tools, ...status.waiting];
 }
 
 /** The newest message of the conversation, or null. */
@@ -121,6 +135,42 @@ const HANDLERS = {
   "reasoning.started": (state, data) => openPart(state, data, "reasoning"),
   "text.ended": (state, data) => closePart(state, data),
   "reasoning.ended": (state, data) => closePart(state, data),
+  "tool.input.started": callStarted,
+  "tool.input.ended": (state, data) => changeCall(state, data, BEGUN, { raw: data.raw }),
+  "tool.approval_requested": (state, data) =>
+    changeCall(state, data, BEGUN, {
+      input: formatted(data.input),
+      effect: data.effect,
+      approval: "waiting",
+      approval_reason: data.because,
+      earlier: data.earlier ?? null,
+    }),
+  "tool.approval_decided": (state, data, event) =>
+    changeCall(state, data, BEGUN, {
+      approval: data.action === "approve" ? "approved" : "denied",
+      decision: decisionOf(data, event),
+    }),
+  "tool.called": (state, data) =>
+    changeCall(state, data, BEGUN, { state: "running", input: formatted(data.input), effect: data.effect }),
+  "tool.progress": (state, data) => changeCall(state, data, ENTERED, { progress: data.text }),
+  "tool.succeeded": (state, data) =>
+    changeCall(state, data, UNSETTLED, { state: "completed", progress: "", result: data.output }),
+  "tool.failed": (state, data) =>
+    changeCall(state, data, UNSETTLED, {
+      state: "error",
+      result: data.error,
+      unknown: data.unknown,
+      // What was decided so far was whether it may run; what became of it is a new question.
+      ...(data.unknown ? { decision: null } : {}),
+    }),
+  "tool.decided": (state, data, event) => changeCall(state, data, SETTLED, { decision: decisionOf(data, event) }),
+  "retry.scheduled": (state, data) =>
+    changeMessage(state, data, { retry: { attempt: data.attempt, at: data.at, reason: data.reason } }),
+  "attempt.prepared": (state, data) => changeMessage(state, data, { retry: null }),
+  "attempt.response_started": attemptAnswered,
+  "attempt.settled": (state, data) => forgetAttempt(state, data),
+  "attempt.unknown": attemptUnknown,
+  "attempt.decided": attemptDecided,
 };
 
 function changeSession(state, fields) {
@@ -155,6 +205,7 @@ function promptPromoted(state, data, event) {
     id: prompt.id,
     seq: event.seq,
     type: prompt.origin === "user" ? "user" : "synthetic",
+    origin: prompt.origin,
     state: "completed",
     text: prompt.text,
   });
@@ -195,7 +246,93 @@ function stepStarted(state, data, event) {
 function closeMessage(state, data, fields) {
   const message = state.messages.get(data.message);
   if (message === undefined) return [];
+  Object.assign(message, fields, { retry: null });
+  return [{ kind: "message", id: message.id }];
+}
+
+function changeMessage(state, data, fields) {
+  const message = state.messages.get(data.message);
+  if (message === undefined || message.state !== "running") return [];
   Object.assign(message, fields);
+  return [{ kind: "message", id: message.id }];
+}
+
+// Tool calls: pending, running, completed or error, forward only. What happened before is not undone by a
+// repeat of an event.
+
+const BEGUN = ["pending"];
+const ENTERED = ["running"];
+const UNSETTLED = ["pending", "running"];
+const SETTLED = ["completed", "error"];
+
+/** Formatted as the server formats it. */
+export function formatted(value) {
+  return JSON.stringify(value, null, 2);
+}
+
+function decisionOf({ action, by, policy = false, reason = null }, { time }) {
+  return { action, by, policy, reason, at: time };
+}
+
+function callStarted(state, data) {
+  if (state.parts.has(data.part) || !state.messages.has(data.message)) return [];
+  const part = addPart(state, { ...data, id: data.part, kind: "tool", state: "pending", text: "" });
+  Object.assign(part, newCall({ name: data.name, hosted: data.hosted }));
+  return [{ kind: "part", id: part.id }];
+}
+
+/** What is known of a call that the model has only begun. */
+export function newCall({ name, hosted = false }) {
+  return {
+    name,
+    hosted,
+    raw: "",
+    input: null,
+    result: "",
+    progress: "",
+    effect: null,
+    approval: null,
+    approval_reason: null,
+    earlier: null,
+    unknown: false,
+    decision: null,
+  };
+}
+
+function changeCall(state, data, before, fields) {
+  const part = state.parts.get(data.part);
+  if (part === undefined || !before.includes(part.state)) return [];
+  Object.assign(part, fields);
+  return [{ kind: "part", id: part.id }];
+}
+
+// Attempts: only an unknown one is shown
+
+function attemptAnswered(state, data) {
+  const message = state.messages.get(data.message);
+  if (message !== undefined) message.answered = data.attempt;
+  return [];
+}
+
+function forgetAttempt(state, data) {
+  const message = state.messages.get(data.message);
+  if (!message?.attempts.delete(data.attempt)) return [];
+  return [{ kind: "message", id: message.id }];
+}
+
+function attemptUnknown(state, data) {
+  const message = state.messages.get(data.message);
+  if (message === undefined || message.attempts.has(data.attempt)) return [];
+  const answered = message.answered === data.attempt || data.error.error_class === "partial";
+  message.attempts.set(data.attempt, { id: data.attempt, reason: data.error.reason, answered, decision: null });
+  return [{ kind: "message", id: message.id }];
+}
+
+function attemptDecided(state, data, event) {
+  const message = state.messages.get(data.message);
+  const attempt = message?.attempts.get(data.attempt);
+  if (attempt === undefined) return [];
+  attempt.decision = decisionOf(data, event);
   return [{ kind: "message", id: message.id }];
 }
 

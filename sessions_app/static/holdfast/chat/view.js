@@ -1,23 +1,15 @@
 // The transcript on the page. Text goes in as text: nothing a model wrote is ever parsed as markup.
 
-import { RUNNING, note, pill, sessionNote } from "./words.js";
-import { newestMessage } from "./transcript.js";
+import { fold, showCall } from "./calls.js";
+import { attemptCard, callCard, showCard } from "./cards.js";
+import { copyOf, say, setText, slot } from "./markup.js";
+import { newestMessage, undecided } from "./transcript.js";
+import { RUNNING, bannerWords, line, note, pill, retryWords, sessionNote } from "./words.js";
 
 const NEAR_THE_END = 48;
 const SLOW = 9000;
 const VERY_SLOW = 60000;
-
-const slot = (element, name) => element.querySelector(`[data-slot="${name}"]`);
-const copyOf = (name) => document.getElementById(`template-${name}`).content.firstElementChild.cloneNode(true);
-
-function setText(element, text) {
-  if (element.textContent !== text) element.textContent = text;
-}
-
-function say(element, text) {
-  setText(element, text);
-  element.hidden = text === "";
-}
+const TURNS = new Set(["user", "synthetic", "assistant"]);
 
 export class View {
   /** `acts` are what the buttons of waiting prompts do: withdraw, sendNow, edit, keepBoth, discard. */
@@ -71,6 +63,38 @@ export class View {
     const why = slot(element, "note");
     why.dataset.state = message.state;
     say(why, note(this.state, message, this.words));
+    this.#showRetry(element, message);
+    this.#showAttempts(message);
+  }
+
+  #showRetry(element, message) {
+    const place = slot(element, "retry");
+    place.hidden = message.retry === null;
+    if (message.retry === null) return;
+    setText(slot(place, "retry-reason"), message.retry.reason);
+    setText(slot(place, "retry-when"), retryWords(message.retry, this.words));
+  }
+
+  #showAttempts(message) {
+    const place = slot(this.messages.get(message.id), "cards");
+    const isNewest = message === this.#newestTurn();
+    for (const attempt of message.attempts.values()) {
+      showCard(place, attemptCard(this.state, message, attempt, { isNewest, words: this.words }));
+    }
+    for (const card of Array.from(place.children)) {
+      if (!message.attempts.has(card.dataset.target)) card.remove();
+    }
+  }
+
+  #newestTurn() {
+    return Array.from(this.state.messages.values()).findLast(({ type }) => TURNS.has(type));
+  }
+
+  /** A newer turn takes the choice to try again away from the older ones. */
+  #supersede(id) {
+    for (const message of this.state.messages.values()) {
+      if (message.id !== id && message.attempts.size > 0) this.#showAttempts(message);
+    }
   }
 
   #newMessage(message) {
@@ -81,9 +105,10 @@ export class View {
     element.dataset.type = message.type;
     element.classList.add("fresh");
     if (name === "user") setText(slot(element, "text"), message.text);
-    if (name === "line") fillLine(element, message);
+    if (name === "line") fillLine(element, message, this.words);
     this.messages.set(message.id, element);
     this.transcript.append(element);
+    this.#supersede(message.id);
     return element;
   }
 
@@ -91,18 +116,28 @@ export class View {
     const part = this.state.parts.get(id);
     const text = this.texts.get(id) ?? this.#newPart(part);
     const element = text.closest("[data-part]");
+    if (part.kind === "tool") return this.#showCall(element, part);
     element.dataset.state = part.state;
     setText(text, part.text);
     const label = slot(element, "label");
     if (label !== null) setText(label, part.state === "open" ? "Thinking…" : "Thoughts");
   }
 
+  #showCall(element, part) {
+    showCall(element, part, this.words);
+    const card = callCard(part, this.words);
+    if (card === null) slot(element, "card")?.remove();
+    else showCard(element, card);
+    fold(slot(this.messages.get(part.message), "parts"), this.words);
+  }
+
   #newPart(part) {
     const element = copyOf(part.kind);
     Object.assign(element.dataset, { part: part.id, index: part.index, kind: part.kind });
     const parts = slot(this.messages.get(part.message), "parts");
-    const after = Array.from(parts.children).find((other) => Number(other.dataset.index) > part.index);
-    parts.insertBefore(element, after ?? null);
+    const others = Array.from(parts.querySelectorAll("[data-part]"));
+    const after = others.find((other) => Number(other.dataset.index) > part.index);
+    (after?.parentNode ?? parts).insertBefore(element, after ?? null);
     const text = slot(element, "text");
     this.texts.set(part.id, text);
     return text;
@@ -154,7 +189,7 @@ export class View {
   #waitsInTray() {
     const status = this.state.status;
     const answering = newestMessage(this.state)?.state === "running";
-    return answering || status?.paused || status?.state === "busy" || status?.state === "retrying";
+    return answering || status?.paused || ["busy", "retrying", "waiting"].includes(status?.state);
   }
 
   #row(prompt) {
@@ -212,10 +247,29 @@ export class View {
     this.pill.dataset.pill = key;
     say(slot(this.pill, "pill-words"), key === "" ? "" : words.pills[key] + this.#waited(key));
     this.pill.hidden = key === "";
-    say(slot(this.root, "session-note"), sessionNote(state.status, newestMessage(state), words));
+    say(slot(this.root, "session-note"), sessionNote(state.status, words));
     setText(slot(this.root, "session-title"), state.title || "Untitled chat");
     setText(slot(this.root, "model"), state.model);
     this.#showPlaceholder(key);
+    this.#showBanner();
+  }
+
+  #showBanner() {
+    const open = undecided(this.state);
+    say(slot(this.root, "banner-words"), bannerWords(open.length, this.words));
+    slot(this.root, "banner").hidden = open.length === 0;
+    const shown = this.transcript.querySelectorAll('[data-slot="card"][data-decided="false"]');
+    const first = Array.from(shown).find(({ id }) => open.includes(id));
+    const link = slot(this.root, "banner-first");
+    link.hidden = first === undefined;
+    link.href = `#${first?.id ?? ""}`;
+  }
+
+  /** What counts down. */
+  tick() {
+    const newest = newestMessage(this.state);
+    if (newest?.retry) this.#showRetry(this.messages.get(newest.id), newest);
+    this.showStatus();
   }
 
   /** Without a connection nobody knows whether something still runs. */
@@ -231,7 +285,7 @@ export class View {
     if (this.waiting !== undefined && this.waiting !== element) slot(this.waiting, "placeholder").hidden = true;
     this.waiting = newest?.type === "assistant" ? element : undefined;
     if (this.waiting === undefined) return;
-    const isEmpty = newest.parts.length === 0 && newest.state === "running";
+    const isEmpty = newest.parts.length === 0 && newest.state === "running" && newest.retry === null;
     const waits = isEmpty && ["model", "retrying", "queued"].includes(key);
     say(slot(element, "placeholder"), waits ? `${this.words.pills[key]}…` : "");
   }
@@ -284,12 +338,8 @@ function asksForHelp(prompt) {
   return prompt.phase === "refused" || prompt.phase === "unsent";
 }
 
-function fillLine(element, message) {
-  const lines = {
-    "model-switched": `The model is now ${message.model}`,
-    "agent-switched": `The agent is now ${message.agent}`,
-  };
-  setText(slot(element, "line"), lines[message.type] ?? "Continued by the system");
+function fillLine(element, message, words) {
+  setText(slot(element, "line"), line(message, words));
   slot(element, "details").hidden = message.text === "";
   setText(slot(element, "text"), message.text);
 }

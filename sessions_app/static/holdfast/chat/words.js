@@ -50,6 +50,8 @@ function endedPill(message) {
 /** Why an answer ended as it did; empty for one that is simply complete or still runs. */
 export function note(state, message, words) {
   if (message.type !== "assistant") return "";
+  // The card says it.
+  if (message.state === "unknown" && message.attempts.size > 0) return "";
   if (message.state === "completed") {
     return words.outcomes[`finish:${message.finish}`] ?? (hasText(state, message) ? "" : words.outcomes.completed);
   }
@@ -69,11 +71,34 @@ function hasText(state, message) {
 }
 
 /** What a reader must know of a session that does not go on by itself. */
-export function sessionNote(status, newest, words) {
+export function sessionNote(status, words) {
   if (status === null) return "";
-  if (status.state !== "needs_decision") return words.notes[status.state] ?? "";
-  if (status.parked) return words.notes.parked;
-  return isUnknown(newest) ? words.notes.needs_decision : "";
+  const isParked = status.state === "needs_decision" && status.parked;
+  return words.notes[isParked ? "parked" : status.state] ?? "";
+}
+
+/** What a message that nobody wrote is called in the transcript. */
+export function line(message, words) {
+  const key = message.type in words.lines ? message.type : message.origin;
+  const named = message.type === "model-switched" ? message.model : message.agent;
+  return fill(words.lines[key] ?? words.lines.system, named ?? "");
+}
+
+/** When a failed attempt is followed by the next, at this moment. */
+export function retryWords({ attempt, at }, words, now = Date.now()) {
+  const seconds = Math.ceil((Date.parse(at) - now) / 1000);
+  return fill(seconds > 0 ? words.retry.soon : words.retry.now, attempt).replace("{seconds}", seconds);
+}
+
+/** A phrase with its gap filled; whatever fills it is text, never a pattern. */
+export function fill(phrase, text) {
+  return phrase.replace("{}", () => text);
+}
+
+/** How many things wait for a decision, in words. */
+export function bannerWords(count, words) {
+  if (count === 0) return "";
+  return count === 1 ? words.cards.banner.one : fill(words.cards.banner.many, count);
 }
 
 /** A name for a chat from its first words; at most 60 characters, cut at a word. */

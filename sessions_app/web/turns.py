@@ -1,0 +1,64 @@
+"""The messages of a page with the words, folds and cards that they are shown with."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sessions_app import sessions
+from sessions_app.models import SessionMessage
+from sessions_app.web import calls, cards, words
+
+Shape = dict[str, Any]
+
+_TURNS: Final = frozenset({"user", "synthetic", "assistant"})
+"""What a model reads: after one of these, an older answer is superseded."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Banner:
+    """How much waits for a decision, and the first of it that the page shows."""
+
+    words: str
+    first: str
+
+
+def shapes(messages: Sequence[SessionMessage], *, has_newest: bool) -> list[Shape]:
+    """The messages in order, dressed. Without the newest on the page, every answer is an older one."""
+    found = sessions.message_shapes(messages)
+    newest = next((shape["id"] for shape in reversed(found) if shape["type"] in _TURNS), None)
+    for row, shape in zip(messages, found, strict=True):
+        _dress(shape, row, is_newest=has_newest and shape["id"] == newest)
+    return found
+
+
+def _dress(shape: Shape, row: SessionMessage, *, is_newest: bool) -> None:
+    for part in shape["parts"]:
+        if part["kind"] == "tool":
+            calls.dress(part, is_newest=is_newest)
+    attempts = [sessions.attempt_shape(attempt) for attempt in row.attempts.all()]
+    shape["cards"] = cards.of_attempts(shape, attempts, is_newest=is_newest)
+    shape["unknown"] = [
+        cards.attempt_facts(attempt)
+        for attempt in attempts
+        if attempt["state"] == "unknown" and attempt["purpose"] == "step"
+    ]
+    shape["blocks"] = calls.blocks(shape["parts"])
+    shape["retry"] = row.retry if row.completed_at is None else None
+    shape["line"] = words.line(shape, origin=row.origin)
+    shape["note"] = words.note(shape)
+
+
+def banner(status: Shape, messages: Sequence[Shape]) -> Banner:
+    """Nothing while the session goes on by itself, or where policy leaves what is unknown alone."""
+    if status["state"] not in ("needs_decision", "waiting"):
+        return Banner(words="", first="")
+    open_ones = [*status["unknown"]["attempts"], *status["unknown"]["tools"], *status["waiting"]]
+    shown = (card["id"] for message in messages for card in _cards(message))
+    return Banner(
+        words=cards.banner(len(open_ones)), first=next((each for each in shown if each in open_ones), "")
+    )
+
+
+def _cards(message: Shape) -> list[Shape]:
+    of_calls = [part["card"] for part in message["parts"] if part.get("card")]
+    return [*of_calls, *message["cards"]]
