@@ -25,7 +25,7 @@ def environ(url: str, directory: Path) -> dict[str, str]:
     """What every process of a house has in common."""
     inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
     return inherited | {
-        "DJANGO_SETTINGS_MODULE": "config.settings",
+        "DJANGO_SETTINGS_MODULE": "tests.crash.settings",
         "DATABASE_URL": url,
         "HOLDFAST_RUN_DIR": str(directory / "run"),
         "SECRET_KEY": SECRET,

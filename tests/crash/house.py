@@ -157,7 +157,8 @@ class House:
             return None
         finally:
             connection.close()
-        return answer.status, (json.loads(data) if data else None)
+        is_json = "json" in (answer.getheader("content-type") or "")
+        return answer.status, (json.loads(data) if is_json else data.decode(errors="replace")[:200])
 
     # Looking
 

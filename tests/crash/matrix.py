@@ -3,6 +3,7 @@
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -47,8 +48,14 @@ class Outcome:
         return ""
 
 
-def run(point: Point, template: Template, *, mutation: str = "") -> Outcome:
-    """Play the chapter to its end and check every promise."""
+def run(
+    point: Point,
+    template: Template,
+    *,
+    mutation: str = "",
+    prepare: Callable[[House], object] | None = None,
+) -> Outcome:
+    """Play the chapter to its end and check every promise. ``prepare`` is done before anything starts."""
     began = time.monotonic()
     outcome = Outcome(point=point)
     with ExitStack() as held:
@@ -62,6 +69,8 @@ def run(point: Point, template: Template, *, mutation: str = "") -> Outcome:
             more=point.chapter.environ,
         )  # fmt: skip
         held.callback(house.kill)
+        if prepare is not None:
+            prepare(house)
         driver = Driver(house=house, provider=provider)
         _play(point.chapter, driver, outcome)
         outcome.commits = house.lines("commits")
@@ -72,14 +81,14 @@ def run(point: Point, template: Template, *, mutation: str = "") -> Outcome:
 
 
 def _play(chapter: Chapter, driver: Driver, outcome: Outcome) -> None:
-    try:
-        driver.house.start(workers=chapter.workers)
-        chapter.script(driver)
-        evidence = _gather(driver)
-    except AssertionError as stuck:
-        outcome.violations = [*driver.faults, f"stuck: {stuck}"]
-        return
-    outcome.violations = [*driver.faults, *promises.broken(evidence)]
+    """A script that cannot go on is a violation, and what is left then is checked all the same."""
+    driver.house.start(workers=chapter.workers)
+    for act in (lambda: chapter.script(driver), lambda: driver.faults.extend(promises.broken(_gather(driver)))):
+        try:
+            act()
+        except AssertionError as stuck:
+            driver.faults.append(f"stuck: {stuck}")
+    outcome.violations = driver.faults
 
 
 def _gather(driver: Driver) -> Evidence:

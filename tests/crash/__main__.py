@@ -1,0 +1,149 @@
+"""``python -m tests.crash``: kill at every durable commit of the conversation, and check what is left.
+
+The last line per database is ``DATABASE crash points: N, violations: 0``. Ends with 1 on a violation, or when
+a whole run tried fewer points than an undisturbed one makes commits.
+"""
+
+import argparse
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from schema.events import MANIFEST
+from tests.crash import databases, matrix
+from tests.crash.chapters import CHAPTERS, Chapter
+from tests.crash.databases import Database, Template
+from tests.crash.matrix import Outcome, Point
+from tests.support import servers
+
+AT_ONCE = 2
+TRIES = 3
+"""Runs differ a little: a point at the end of a chapter that one run did not reach is tried again."""
+
+Counts = dict[str, int]
+
+
+def main() -> int:
+    options = _options()
+    chosen: list[Database] = options.database or ["sqlite", "postgresql"]
+    codes = []
+    for database in chosen:
+        if database == "postgresql" and not servers.is_there("postgresql"):
+            print("postgresql is skipped: no server answers")
+            codes.append(int(os.environ.get("HOLDFAST_TEST_REQUIRE") == "all" or bool(options.database)))
+            continue
+        with tempfile.TemporaryDirectory(prefix="holdfast-crash-") as directory:
+            with databases.template(database, Path(directory)) as template:
+                codes.append(_run(template, options))
+    return max(codes)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
+    parser.add_argument("--database", action="append", choices=("sqlite", "postgresql"), help="default: both")
+    parser.add_argument("--sample", type=int, default=0, metavar="N", help="only N points, each in another chapter")
+    parser.add_argument("--seed", type=int, default=None, help="which ones; printed, so that a run can be repeated")
+    parser.add_argument(
+        "--point", default="", metavar="K:before|after", help="one point; K counts through all chapters, or CHAPTER:K"
+    )
+    parser.add_argument("--chapter", action="append", default=[], help="only this chapter")
+    return parser.parse_args()
+
+
+def _run(template: Template, options: argparse.Namespace) -> int:
+    chapters = [each for each in CHAPTERS if not options.chapter or each.name in options.chapter]
+    chooser = random.Random(_seed(options))
+    if options.sample:
+        chapters = chooser.sample(chapters, min(options.sample, len(chapters)))
+    undisturbed = _play([Point(chapter=chapter) for chapter in chapters], template)
+    counts = {outcome.point.chapter.name: len(outcome.commits) for outcome in undisturbed}
+    commits = sum(counts.values())
+    print(f"{template.database}: an undisturbed run makes {commits} commits in {len(chapters)} chapters", flush=True)
+    points = _points(chapters, counts)
+    if options.sample:
+        points = _spread(points, chapters, options.sample, chooser)
+    elif options.point:
+        points = [_named(options.point, points)]
+    else:
+        _tell_unmade(undisturbed)
+    outcomes = _play(points, template)
+    tried = sum(outcome.was_reached for outcome in outcomes)
+    violated = [each for each in (*undisturbed, *outcomes) if each.violations]
+    is_whole = not (options.sample or options.point or options.chapter)
+    if is_whole and tried < commits:
+        print(f"{template.database}: only {tried} points were reached, of at least {commits}")
+    print(f"{template.database} crash points: {tried}, violations: {sum(len(each.violations) for each in violated)}")
+    return int(bool(violated) or (is_whole and tried < commits) or tried == 0)
+
+
+def _seed(options: argparse.Namespace) -> int:
+    seed: int = random.randrange(10**6) if options.seed is None else options.seed
+    if options.sample:
+        print(f"--sample {options.sample} --seed {seed}", flush=True)
+    return seed
+
+
+def _points(chapters: Sequence[Chapter], counts: Counts) -> list[Point]:
+    return [
+        Point(chapter=chapter, number=number, how=how)
+        for chapter in chapters
+        for number in range(1, counts[chapter.name] + 1)
+        for how in ("before", "after")
+    ]
+
+
+def _spread(points: list[Point], chapters: Sequence[Chapter], size: int, chooser: random.Random) -> list[Point]:
+    chosen = [chooser.choice([each for each in points if each.chapter is chapter]) for chapter in chapters]
+    rest = [each for each in points if each not in chosen]
+    return chosen + chooser.sample(rest, max(0, min(size - len(chosen), len(rest))))
+
+
+def _named(text: str, points: list[Point]) -> Point:
+    where, _, how = text.rpartition(":")
+    name, _, number = where.rpartition(":")
+    if not name:
+        return points[2 * (int(number) - 1) + (how == "after")]
+    return next(each for each in points if (each.chapter.name, each.number, each.how) == (name, int(number), how))
+
+
+def _play(points: Sequence[Point], template: Template) -> list[Outcome]:
+    outcomes = []
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for number, outcome in enumerate(pool.map(lambda point: _until_reached(point, template), points), 1):
+            outcomes.append(outcome)
+            _tell(outcome)
+            if number % 50 == 0:
+                print(f"{template.database}: {number} of {len(points)}", flush=True)
+    return outcomes
+
+
+def _until_reached(point: Point, template: Template) -> Outcome:
+    for _ in range(TRIES):
+        outcome = matrix.run(point, template)
+        if outcome.was_reached or not point.number or outcome.violations:
+            break
+    return outcome
+
+
+def _tell(outcome: Outcome) -> None:
+    if outcome.violations:
+        print(f"VIOLATION at {outcome.point} ({outcome.hit})", *outcome.violations, sep="\n    ")
+        print(outcome.output[-4000:], flush=True)
+    elif outcome.point.number and not outcome.was_reached:
+        print(f"not reached: {outcome.point}", flush=True)
+
+
+def _tell_unmade(undisturbed: Sequence[Outcome]) -> None:
+    """Name the events that no chapter makes, so that new ones are not forgotten here."""
+    made = {event for outcome in undisturbed for commit in outcome.commits for event in commit["events"]}
+    unmade = sorted({kind for kind, _ in MANIFEST} - made)
+    if unmade:
+        print(f"events that the script does not make: {', '.join(unmade)}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

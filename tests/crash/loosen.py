@@ -1,0 +1,18 @@
+"""A process: takes both unique constraints off the claims, for the mutation of their guards."""
+
+import django
+
+
+def main() -> None:
+    django.setup()
+    from django.db import connection
+
+    from recovery.models import RecoveryClaim
+
+    with connection.schema_editor() as editor:
+        for constraint in RecoveryClaim._meta.constraints:
+            editor.remove_constraint(RecoveryClaim, constraint)
+
+
+if __name__ == "__main__":
+    main()
