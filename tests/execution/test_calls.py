@@ -1,0 +1,694 @@
+"""Tool calls in a drain: written ahead, entered once, settled, asked about, stopped."""
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from schema.problems import AlreadyDecided, NotWaiting, Superseded
+from sessions_app import sessions
+from sessions_app.execution import coordinator
+from sessions_app.live import nudge
+from sessions_app.models import Agent, MessagePart, Session
+from sessions_app.models import Worker as WorkerRow
+from sessions_app.providers import port
+from sessions_app.tools import registry
+from sessions_app.tools.port import Input, OutcomeUnknown, Output, Tool, ToolContext, Toolset
+from tests.execution.conftest import Call, Chat, Gate, Script, StubProvider, Worker, answers
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.both_databases
+
+
+class Bench:
+    """Tools of a test, which write down how they were entered."""
+
+    def __init__(self) -> None:
+        self.entered: list[tuple[str, Input, str]] = []
+        self.tools: dict[str, Tool] = {}
+
+    def add(self, name: str, act: Any = None, *, effect: Any = "side_effect", timeout: float = 30) -> None:
+        async def enter(given: Input, context: ToolContext) -> Output:
+            self.entered.append((name, given, context.call_id))
+            result = act(given, context) if act is not None else f"{name} did it"
+            if asyncio.iscoroutine(result):
+                result = await result
+            return result if isinstance(result, Output) else Output(content=result)
+
+        self.tools[name] = Tool(
+            name=name,
+            description=name,
+            parameters={"type": "object"},
+            effect=effect,
+            normalise=lambda given: given,
+            enter=enter,
+            timeout_seconds=timeout,
+        )
+
+    @property
+    def names(self) -> list[str]:
+        return [name for name, _, _ in self.entered]
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    bench = Bench()
+
+    async def toolset() -> Toolset:
+        return Toolset(tools=dict(bench.tools))
+
+    monkeypatch.setattr(registry, "toolset", toolset)
+    return bench
+
+
+def calls(*wanted: tuple[str, Any], ids: tuple[str, ...] = (), finish: str = "tool_calls") -> Script:
+    """One answer that calls these tools, arguments as given (text is sent as it is)."""
+
+    async def script(call: Call) -> AsyncGenerator[port.Item]:
+        await call.phases.dispatching()
+        await call.phases.response_started(status=200, request_id=None, headers={})
+        for index, (name, given) in enumerate(wanted):
+            call_id = ids[index] if ids else f"call_{index}"
+            yield port.CallStarted(f"c{index}", call_id, name)
+            yield port.CallDelta(f"c{index}", given if isinstance(given, str) else json.dumps(given))
+            yield port.PartClosed(f"c{index}")
+        yield port.Finished(finish)
+
+    return script
+
+
+def parts(chat: Chat) -> list[MessagePart]:
+    return list(MessagePart.objects.filter(session_id=chat.id, kind="tool").order_by("message__seq", "index"))
+
+
+def results(provider: StubProvider, request: int) -> list[str]:
+    """What the model was told about its calls."""
+    return [turn.output for turn in provider.calls[request].request.turns if turn.role == "result"]
+
+
+def ask_about(*names: str) -> None:
+    Agent.objects.create(name="default", tool_modes=dict.fromkeys(names, "ask"))
+
+
+def decide(chat: Chat, call_id: str, action: Any) -> None:
+    sessions.answer_call(session_id=chat.id, call_id=call_id, action=action, by="ann", now=timezone.now())
+
+
+# Entered and settled
+
+
+def test_a_call_is_durable_before_it_is_entered_and_its_result_goes_back(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    seen: list[tuple[str, Any]] = []
+
+    async def look(given: Input, context: ToolContext) -> str:
+        def state() -> tuple[str, Any]:
+            part = MessagePart.objects.get(pk=context.call_id)
+            return part.state, part.input
+
+        seen.append(await asyncio.to_thread(state))
+        return "sunny"
+
+    bench.add("weather", look)
+    provider.scripts = [calls(("weather", {"city": "Bonn"})), answers("It is sunny.")]
+
+    chat.say("How is the weather?")
+
+    chat.settled()
+    assert seen == [("running", {"city": "Bonn"})]
+    assert results(provider, 1) == ["sunny"]
+    assert chat.texts()[-1] == "It is sunny."
+    assert chat.events()[8:] == [
+        "tool.input.started",
+        "tool.input.ended",
+        "attempt.settled",
+        "tool.called",
+        "tool.succeeded",
+        "step.ended",
+        "step.started",
+        "attempt.prepared",
+        "attempt.dispatched",
+        "attempt.response_started",
+        "attempt.first_output",
+        "text.started",
+        "text.ended",
+        "attempt.settled",
+        "step.ended",
+    ]
+
+
+def test_calls_of_one_step_run_at_once_and_all_settle_before_the_next_request(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    gate = Gate()
+
+    async def wait(given: Input, context: ToolContext) -> str:
+        await gate.wait()
+        return str(given["n"])
+
+    bench.add("slow", wait)
+    provider.scripts = [calls(*(("slow", {"n": n}) for n in range(5))), answers("ok")]
+    chat.say("Go")
+    until(lambda: gate.reached == 5, what="five calls at once")
+    assert [part.state for part in parts(chat)] == ["running"] * 5
+    assert len(provider.calls) == 1
+
+    gate.open()
+
+    chat.settled()
+    assert results(provider, 1) == ["0", "1", "2", "3", "4"]
+    assert len(bench.entered) == len({call_id for _, _, call_id in bench.entered}) == 5
+
+
+def test_a_chain_of_three_steps_reads_each_result(chat: Chat, provider: StubProvider, bench: Bench) -> None:
+    bench.add("one")
+    bench.add("two")
+    provider.scripts = [calls(("one", {})), calls(("two", {})), answers("done")]
+
+    chat.say("Go")
+
+    chat.settled()
+    assert bench.names == ["one", "two"]
+    assert results(provider, 2) == ["one did it", "two did it"]
+
+
+def test_a_steer_sent_while_a_tool_runs_is_read_by_the_next_step(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    gate = Gate()
+
+    async def wait(given: Input, context: ToolContext) -> str:
+        await gate.wait()
+        return "ok"
+
+    bench.add("slow", wait)
+    provider.scripts = [calls(("slow", {})), answers("done")]
+    chat.say("Go")
+    until(lambda: gate.reached)
+
+    chat.admit("And this")
+    gate.open()
+
+    chat.settled()
+    assert [turn.role for turn in provider.calls[1].request.turns] == ["user", "assistant", "result", "user"]
+
+
+# Calls that fail
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "told"),
+    [
+        ("nobody", "{}", "Unknown tool: nobody"),
+        ("known", '{"path": "/a", "text": "abc', "malformed JSON"),
+        ("known", "[1, 2]", "malformed JSON"),
+        ("known", '{"d": 1}{"d": 2}', "malformed JSON"),
+        ("known", "7", "malformed JSON"),
+    ],
+)
+def test_a_call_that_cannot_be_run_fails_with_its_reason_and_the_loop_goes_on(
+    chat: Chat, provider: StubProvider, bench: Bench, name: str, arguments: str, told: str
+) -> None:
+    bench.add("known")
+    provider.scripts = [calls((name, arguments), ("known", {})), answers("done")]
+
+    chat.say("Go")
+
+    assert chat.settled().state == "idle"
+    assert told in results(provider, 1)[0]
+    assert bench.names == ["known"]
+    assert not parts(chat)[0].unknown_at
+
+
+@pytest.mark.parametrize("arguments", ["", "  ", "{}"])
+def test_no_arguments_are_no_arguments(
+    chat: Chat, provider: StubProvider, bench: Bench, arguments: str
+) -> None:
+    bench.add("known")
+    provider.scripts = [calls(("known", arguments)), answers("done")]
+
+    chat.say("Go")
+
+    chat.settled()
+    assert [given for _, given, _ in bench.entered] == [{}]
+
+
+def test_two_calls_with_one_id_run_once_and_both_have_a_result(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    bench.add("known")
+    provider.scripts = [calls(("known", {"n": 1}), ("known", {"n": 2}), ids=("x", "x")), answers("done")]
+
+    chat.say("Go")
+
+    chat.settled()
+    assert [given for _, given, _ in bench.entered] == [{"n": 1}]
+    assert len(results(provider, 1)) == 2
+
+
+def test_a_tool_that_says_it_failed_is_known_to_have_failed(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    bench.add("broken", lambda given, context: Output(content="no such city", is_error=True))
+    provider.scripts = [calls(("broken", {})), answers("done")]
+
+    chat.say("Go")
+
+    status = chat.settled()
+    assert (status.state, status.unknown.tools) == ("idle", ())
+    assert "no such city" in results(provider, 1)[0]
+
+
+@pytest.mark.parametrize(
+    ("effect", "is_unknown"), [("side_effect", True), ("idempotent", True), ("read", False)]
+)
+def test_a_tool_that_hangs_is_cut_and_is_unknown_unless_it_only_reads(
+    chat: Chat, provider: StubProvider, bench: Bench, effect: str, is_unknown: bool
+) -> None:
+    async def hang(given: Input, context: ToolContext) -> str:
+        await asyncio.get_running_loop().create_future()
+        return ""
+
+    bench.add("hangs", hang, effect=effect, timeout=0.05)
+    provider.scripts = [calls(("hangs", {})), answers("done")]
+
+    chat.say("Go")
+
+    status = chat.settled()
+    assert chat.texts()[-1] == "done"
+    assert bool(status.unknown.tools) is is_unknown
+    assert status.state == ("needs_decision" if is_unknown else "idle")
+
+
+def test_a_tool_that_cannot_tell_is_unknown(chat: Chat, provider: StubProvider, bench: Bench) -> None:
+    async def lost(given: Input, context: ToolContext) -> str:
+        raise OutcomeUnknown("the connection was reset")
+
+    bench.add("mail", lost)
+    provider.scripts = [calls(("mail", {})), answers("done")]
+
+    chat.say("Go")
+
+    assert len(chat.settled().unknown.tools) == 1
+    assert parts(chat)[0].error == "Tool execution interrupted"
+    assert "unknown" in results(provider, 1)[0].lower()
+
+
+def test_a_huge_output_is_cut_and_stored(chat: Chat, provider: StubProvider, bench: Bench) -> None:
+    bench.add("big", lambda given, context: "x" * 3_000_000, effect="read")
+    provider.scripts = [calls(("big", {})), answers("done")]
+
+    chat.say("Go")
+
+    chat.settled()
+    (part,) = parts(chat)
+    assert part.overflow
+    assert len(part.output) < 40_000
+
+
+def test_the_last_step_offers_no_tools_and_runs_none(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    Agent.objects.create(name="default", steps=2)
+    bench.add("again")
+    provider.scripts = [calls(("again", {}))]
+
+    chat.say("Go")
+
+    chat.settled()
+    assert bench.names == ["again"]
+    assert [bool(call.request.tools) for call in provider.calls] == [True, False]
+    assert "last step" in provider.calls[1].request.turns[-1].text  # type: ignore[union-attr]
+    assert "maximum agent steps" in parts(chat)[1].error
+
+
+def test_a_new_prompt_gives_new_steps(chat: Chat, provider: StubProvider, bench: Bench) -> None:
+    Agent.objects.create(name="default", steps=2)
+    bench.add("again")
+    provider.scripts = [calls(("again", {})), answers("one"), calls(("again", {})), answers("two")]
+    chat.say("Go")
+    chat.settled()
+
+    chat.say("Once more")
+
+    chat.settled()
+    assert bench.names == ["again", "again"]
+
+
+def test_progress_is_shown_while_a_tool_runs(chat: Chat, provider: StubProvider, bench: Bench) -> None:
+    gate = Gate()
+
+    async def tell(given: Input, context: ToolContext) -> str:
+        context.progress("half")
+        await gate.wait()
+        return "ok"
+
+    bench.add("slow", tell)
+    provider.scripts = [calls(("slow", {})), answers("done")]
+    chat.say("Go")
+
+    until(lambda: [part.progress for part in parts(chat)] == ["half"], what="the progress")
+
+    gate.open()
+    chat.settled()
+    assert "tool.progress" in chat.events()
+
+
+# Approvals
+
+
+def asked(chat: Chat, provider: StubProvider, bench: Bench, *names: str) -> list[str]:
+    """A step that waits for a person about each of the tools."""
+    for name in names:
+        bench.add(name)
+    ask_about(*names)
+    provider.scripts = [calls(*((name, {}) for name in names)), answers("done")]
+    chat.say("Go")
+    until(lambda: chat.status().state == "waiting", what="the question")
+    until(lambda: chat.row.owner_id is None)
+    return list(chat.status().waiting)
+
+
+def test_a_question_holds_no_worker_and_the_answer_goes_on(
+    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker
+) -> None:
+    (waiting,) = asked(chat, provider, bench, "mail")
+    until(lambda: not worker.running.drains)
+    assert bench.entered == []
+
+    decide(chat, waiting, "approve")
+    coordinator.hand_over(chat.id)
+
+    assert chat.settled().state == "idle"
+    assert bench.names == ["mail"]
+    assert chat.texts()[-1] == "done"
+
+
+def test_a_denied_call_is_not_entered_and_the_model_is_told(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    (waiting,) = asked(chat, provider, bench, "mail")
+
+    decide(chat, waiting, "deny")
+    coordinator.hand_over(chat.id)
+
+    chat.settled()
+    assert bench.entered == []
+    assert "denied" in results(provider, 1)[0]
+
+
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_two_questions_of_one_step_are_answered_in_either_order(
+    chat: Chat, provider: StubProvider, bench: Bench, order: tuple[int, int]
+) -> None:
+    waiting = asked(chat, provider, bench, "first", "second")
+
+    decide(chat, waiting[order[0]], "approve")
+    coordinator.hand_over(chat.id)
+    until(lambda: len(bench.entered) == 1)
+    until(lambda: chat.row.owner_id is None)
+    assert chat.status().state == "waiting"
+    assert len(provider.calls) == 1
+    decide(chat, waiting[order[1]], "approve")
+    coordinator.hand_over(chat.id)
+
+    chat.settled()
+    assert sorted(bench.names) == ["first", "second"]
+    assert len(provider.calls) == 2
+
+
+def test_calls_that_need_nobody_run_before_the_question_is_answered(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    bench.add("free")
+    bench.add("mail")
+    ask_about("mail")
+    provider.scripts = [calls(("mail", {}), ("free", {})), answers("done")]
+
+    chat.say("Go")
+
+    until(lambda: chat.status().state == "waiting")
+    until(lambda: bench.names == ["free"])
+    assert [part.state for part in parts(chat)] == ["pending", "completed"]
+
+
+def test_an_answer_that_comes_while_a_sibling_runs_is_seen_when_it_ends(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    gate = Gate()
+
+    async def wait(given: Input, context: ToolContext) -> str:
+        await gate.wait()
+        return "ok"
+
+    bench.add("slow", wait)
+    bench.add("mail")
+    ask_about("mail")
+    provider.scripts = [calls(("slow", {}), ("mail", {})), answers("done")]
+    chat.say("Go")
+    until(lambda: gate.reached)
+
+    decide(chat, parts(chat)[1].pk, "approve")
+    gate.open()
+
+    chat.settled()
+    assert bench.names == ["slow", "mail"]
+
+
+def test_prompts_wait_while_a_person_is_asked(chat: Chat, provider: StubProvider, bench: Bench) -> None:
+    (waiting,) = asked(chat, provider, bench, "mail")
+
+    chat.say("Meanwhile")
+
+    until(lambda: chat.row.owner_id is None)
+    assert chat.status().pending.steer == 1
+    assert len(provider.calls) == 1
+
+    decide(chat, waiting, "approve")
+    coordinator.hand_over(chat.id)
+    chat.settled()
+    assert chat.status().pending.steer == 0
+
+
+def test_a_question_survives_every_process_and_is_answered_after(
+    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker
+) -> None:
+    (waiting,) = asked(chat, provider, bench, "mail")
+    assert worker.stop()
+    decide(chat, waiting, "approve")
+    worker.start()
+
+    coordinator.hand_over(chat.id)
+
+    chat.settled()
+    assert bench.names == ["mail"]
+
+
+def test_an_answer_counts_once(chat: Chat, provider: StubProvider, bench: Bench) -> None:
+    (waiting,) = asked(chat, provider, bench, "mail")
+    decide(chat, waiting, "deny")
+
+    with pytest.raises(AlreadyDecided) as refused:
+        decide(chat, waiting, "approve")
+
+    assert refused.value.decision["action"] == "deny"
+
+
+def test_stop_ends_the_question_and_refuses_a_late_answer(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    (waiting,) = asked(chat, provider, bench, "mail")
+    chat.admit("later", delivery="queue")
+
+    assert chat.stop()
+
+    status = chat.status()
+    assert (status.state, status.paused, status.waiting) == ("idle", True, ())
+    assert chat.answers()[0].state == "interrupted"
+    with pytest.raises(Superseded):
+        decide(chat, waiting, "approve")
+    assert bench.entered == []
+
+
+def test_a_call_that_nobody_asked_about_takes_no_answer(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    bench.add("free")
+    provider.scripts = [calls(("free", {})), answers("done")]
+    chat.say("Go")
+    chat.settled()
+
+    with pytest.raises(NotWaiting):
+        decide(chat, parts(chat)[0].pk, "approve")
+
+
+# The duplicate guard
+
+
+@pytest.mark.parametrize(
+    ("effect", "given", "waits"),
+    [
+        ("side_effect", {"to": "a"}, True),
+        ("side_effect", {"to": "b"}, False),
+        ("idempotent", {"to": "a"}, False),
+    ],
+)
+def test_what_may_repeat_an_unknown_effect_waits_for_a_person(
+    chat: Chat, provider: StubProvider, bench: Bench, effect: str, given: Any, waits: bool
+) -> None:
+    async def first_is_lost(given: Input, context: ToolContext) -> str:
+        if len(bench.entered) == 1:
+            raise OutcomeUnknown("lost")
+        return "sent"
+
+    bench.add("mail", first_is_lost, effect=effect)
+    provider.scripts = [calls(("mail", {"to": "a"})), calls(("mail", given)), answers("done")]
+
+    chat.say("Go")
+
+    if waits:
+        until(lambda: chat.status().state == "waiting")
+        lost, repeated = parts(chat)
+        assert (repeated.approval_reason, repeated.earlier) == ("duplicate", lost.pk)
+        assert len(bench.entered) == 1
+    else:
+        chat.settled()
+        assert len(bench.entered) == 2
+
+
+# Stop, loss and doubt
+
+
+@pytest.fixture
+def no_nudge(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nudge, "interrupt", lambda **_: None)
+
+
+def test_stop_during_a_tool_tells_it_and_says_what_is_not_known(
+    chat: Chat, provider: StubProvider, bench: Bench, no_nudge: None
+) -> None:
+    told: list[str] = []
+
+    async def wait(given: Input, context: ToolContext) -> str:
+        try:
+            await asyncio.get_running_loop().create_future()
+        except asyncio.CancelledError:
+            told.append("stopped")
+            raise
+        return ""
+
+    bench.add("slow", wait)
+    bench.add("quick", effect="read")
+    provider.scripts = [calls(("slow", {}), ("quick", {}))]
+    chat.say("Go")
+    until(lambda: len(bench.entered) == 2)
+    until(lambda: parts(chat)[1].state == "completed")
+
+    chat.stop()
+
+    until(lambda: chat.row.owner_id is None)
+    assert told == ["stopped"]
+    slow, quick = parts(chat)
+    assert (slow.state, slow.error, slow.unknown_at is not None) == (
+        "error",
+        "Tool execution interrupted",
+        True,
+    )
+    assert quick.state == "completed"
+    assert chat.answers()[0].state == "interrupted"
+    assert chat.status().unknown.tools == (slow.pk,)
+
+
+def test_a_worker_in_doubt_enters_nothing(
+    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sessions_app import ownership
+
+    doubt = False
+    monkeypatch.setattr(ownership.Registration, "is_in_doubt", lambda self: doubt)
+    bench.add("mail")
+
+    async def doubtful(call: Call) -> AsyncGenerator[port.Item]:
+        nonlocal doubt
+        async for item in calls(("mail", {}))(call):
+            if isinstance(item, port.Finished):
+                doubt = True
+            yield item
+
+    provider.scripts = [doubtful, answers("done")]
+    chat.say("Go")
+    until(lambda: [part.state for part in parts(chat)] == ["running"], what="the call to be written")
+    beats = WorkerRow.objects.get().heartbeat_count
+    until(lambda: WorkerRow.objects.get().heartbeat_count > beats + 1)
+    assert bench.entered == []
+
+    doubt = False
+
+    chat.settled()
+    assert bench.names == ["mail"]
+
+
+def test_a_worker_that_lost_the_session_in_its_doubt_enters_nothing(
+    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sessions_app import ownership
+
+    doubt = False
+    monkeypatch.setattr(ownership.Registration, "is_in_doubt", lambda self: doubt)
+    bench.add("mail")
+
+    async def doubtful(call: Call) -> AsyncGenerator[port.Item]:
+        nonlocal doubt
+        async for item in calls(("mail", {}))(call):
+            if isinstance(item, port.Finished):
+                doubt = True
+            yield item
+
+    provider.scripts = [doubtful]
+    chat.say("Go")
+    until(lambda: [part.state for part in parts(chat)] == ["running"])
+    Session.objects.filter(pk=chat.id).update(fence=100)
+
+    doubt = False
+
+    until(lambda: not worker.running.drains)
+    assert bench.entered == []
+    Session.objects.filter(pk=chat.id).update(owner=None, parked=True)
+
+
+def test_hosted_calls_are_recorded_and_never_run_by_us(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    async def script(call: Call) -> AsyncGenerator[port.Item]:
+        await call.phases.dispatching()
+        yield port.CallStarted("h", "ws_1", "web_search", hosted=True)
+        yield port.CallDelta("h", '{"query": "x"}')
+        yield port.PartClosed("h", {"id": "ws_1"})
+        yield port.CallResult("h", "found", replay={"r": 1})
+        yield port.CallStarted("i", "ws_2", "web_search", hosted=True)
+        yield port.PartClosed("i")
+        yield port.TextDelta("t", "answer")
+        yield port.Finished("stop")
+
+    bench.add("web_search")
+    provider.scripts = [script]
+
+    chat.say("Go")
+
+    chat.settled()
+    done, lost = parts(chat)
+    assert (done.state, done.output, done.replay) == (
+        "completed",
+        "found",
+        {"call": {"id": "ws_1"}, "result": {"r": 1}},
+    )
+    assert (lost.state, lost.error, lost.unknown_at is not None) == (
+        "error",
+        "Provider did not return a tool result",
+        True,
+    )
+    assert bench.entered == []
