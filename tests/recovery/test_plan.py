@@ -219,13 +219,13 @@ def test_what_was_found_says_what_is_settled_and_how_it_goes_on(
     assert plan.make(situation) == made
 
 
-UNKNOWN: Final = [
+UNKNOWN: Final[list[tuple[Any, ...]]] = [
     (OPEN, STREAMING),
     (ANSWERED, IDEMPOTENT),
     (ANSWERED, EFFECT),
     (OPEN, attempt(hosted_tools=True)),
 ]
-KNOWN: Final = [(OPEN, PREPARED), (ANSWERED, READING), (ANSWERED,), (OPEN,)]
+KNOWN: Final[list[tuple[Any, ...]]] = [(OPEN, PREPARED), (ANSWERED, READING), (ANSWERED,), (OPEN,)]
 
 
 @pytest.mark.parametrize("things", UNKNOWN)
