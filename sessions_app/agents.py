@@ -73,11 +73,6 @@ def _built_in() -> AgentChoice:
     return AgentChoice(name=DEFAULT, system="", model=settings.HOLDFAST_DEFAULT_MODEL)
 
 
-def recovery_policies() -> dict[str, str]:
-    """The recovery policy of every agent that states one, by name."""
-    return dict(Agent.objects.exclude(recovery_policy="").values_list("name", "recovery_policy"))
-
-
 def recovery_policy(session: Session, of_agent: str) -> RecoveryPolicy:
     """The policy that counts for a session: its own, its agent's, the site's."""
     chosen = session.recovery_policy or of_agent or settings.HOLDFAST_RECOVERY_POLICY

@@ -1,16 +1,17 @@
 """Status, derived from durable facts and the owner's liveness, never from a process's memory."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
-from django.db.models import Count, Max, Q
+from django.db.models import Case, CharField, Count, F, IntegerField, Max, OuterRef, Q, Subquery, Value, When
 
 from schema.problems import SessionNotFound
 from schema.status import Facts, Pending, Retry, Status, Unknown, derive
 from sessions_app import agents, ownership
-from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage
+from sessions_app.models import Agent, MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage
 
 
 @dataclass
@@ -44,14 +45,14 @@ def statuses(sessions: Sequence[Session], *, now: datetime) -> dict[str, Status]
     """
     ids = [session.pk for session in sessions]
     found = _look(ids)
-    rows = Session.objects.select_related("owner").in_bulk(ids)
-    policies = agents.recovery_policies()
-    return {pk: _status(row, found[pk], asks=_asks(row, policies), now=now) for pk, row in rows.items()}
+    of_agent = Agent.objects.filter(pk=OuterRef("agent")).values("recovery_policy")
+    rows = Session.objects.select_related("owner").annotate(agent_policy=Subquery(of_agent)).in_bulk(ids)
+    return {pk: _status(row, found[pk], asks=_asks(row), now=now) for pk, row in rows.items()}
 
 
-def _asks(session: Session, policies: Mapping[str, str]) -> bool:
+def _asks(session: Any) -> bool:
     """Whether what is unknown is left to people; with the policy ``off`` it is only shown."""
-    return agents.recovery_policy(session, policies.get(session.agent, "")) != "off"
+    return agents.recovery_policy(session, session.agent_policy or "") != "off"
 
 
 def _look(ids: Sequence[str]) -> dict[str, _Found]:
@@ -68,24 +69,40 @@ def _look(ids: Sequence[str]) -> dict[str, _Found]:
         else:
             entry.queue = row["count"]
         entry.newest_wanting_wake = max(entry.newest_wanting_wake, row["newest"] or 0)
-    open_or_unknown = Q(settled_at=None, unknown_at=None) | Q(unknown_at__isnull=False, decided_at=None)
-    attempts = ProviderAttempt.objects.filter(open_or_unknown, session_id__in=ids, purpose="step")
-    for session_id, attempt_id, state in attempts.order_by("prepared_at").values_list(
-        "session_id", "pk", "state"
-    ):
-        entry = found[session_id]
-        (entry.unknown if state == "unknown" else entry.unsettled).append(attempt_id)
-    _look_at_calls(ids, found)
+    _look_at_what_is_open(ids, found)
     _look_at_retries(ids, found)
     return found
 
 
-def _look_at_calls(ids: Sequence[str], found: dict[str, _Found]) -> None:
+def _look_at_what_is_open(ids: Sequence[str], found: dict[str, _Found]) -> None:
+    """Attempts and calls that are unsettled, unknown or wait for a person: one statement over both tables."""
+    open_or_unknown = Q(settled_at=None, unknown_at=None) | Q(unknown_at__isnull=False, decided_at=None)
     waiting_or_unknown = Q(ended_at=None, approval="waiting") | Q(unknown_at__isnull=False, decided_at=None)
-    calls = MessagePart.objects.filter(waiting_or_unknown, session_id__in=ids).order_by("started_at", "index")
-    for session_id, part_id, ended_at in calls.values_list("session_id", "pk", "ended_at"):
-        entry = found[session_id]
-        (entry.waiting_calls if ended_at is None else entry.unknown_calls).append(part_id)
+    attempts = ProviderAttempt.objects.filter(
+        open_or_unknown, session_id__in=ids, purpose="step"
+    ).values_list(
+        "session_id",
+        "pk",
+        Case(
+            When(state="unknown", then=Value("unknown")), default=Value("unsettled"), output_field=CharField()
+        ),
+        F("prepared_at"),
+        Value(0, output_field=IntegerField()),
+    )
+    calls = MessagePart.objects.filter(waiting_or_unknown, session_id__in=ids).values_list(
+        "session_id",
+        "pk",
+        Case(
+            When(ended_at=None, then=Value("waiting_calls")),
+            default=Value("unknown_calls"),
+            output_field=CharField(),
+        ),
+        F("started_at"),
+        F("index"),
+    )
+    rows = attempts.order_by().union(calls.order_by(), all=True)
+    for session_id, pk, where, _, _ in sorted(rows, key=lambda row: row[3:]):
+        getattr(found[session_id], where).append(pk)
 
 
 def _look_at_retries(ids: Sequence[str], found: dict[str, _Found]) -> None:
