@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Policy = Literal["continue", "ask", "off"]
-GoOn = Literal["nothing", "owe", "continue", "ask", "off", "park", "paused"]
+GoOn = Literal["nothing", "owe", "inquire", "continue", "ask", "off", "park", "paused"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,6 +18,8 @@ class FoundAttempt:
     state: str
     has_response: bool
     hosted_tools: bool
+    can_be_asked: bool = False
+    """Its provider keeps the response and can be asked what became of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +107,8 @@ class Plan:
 
     actions: tuple[Action, ...]
     go_on: GoOn
+    inquiry: str = ""
+    """The attempt whose provider is asked before anything goes on."""
     unknown_attempts: tuple[str, ...] = ()
     unknown_calls: tuple[str, ...] = ()
     abandoned: tuple[str, ...] = ()
@@ -135,9 +139,13 @@ def make(snapshot: Snapshot) -> Plan:
     )
     unknown_calls = tuple(call.part.id for call in calls if call.unknown)
     go_on = _go_on(snapshot, newest, calls, attempts)
+    inquiry = _find_inquiry(newest, calls, attempts) if go_on in ("continue", "ask") else None
+    if inquiry is not None:
+        go_on = "inquire"
     return Plan(
         actions=tuple(actions),
         go_on=go_on,
+        inquiry=inquiry or "",
         unknown_attempts=unknown_attempts,
         unknown_calls=unknown_calls,
         abandoned=tuple(
@@ -223,6 +231,17 @@ def _go_on(
         answered = any(part.approval != "waiting" for part in _answerable(snapshot.parts, newest))
         return "owe" if answered else "nothing"
     return "owe" if newest is not None or snapshot.is_run_owed else "nothing"
+
+
+def _find_inquiry(
+    newest: FoundMessage | None, calls: Sequence[FailCall], attempts: Sequence[SettleAttempt]
+) -> str | None:
+    """The unknown attempt whose answer, if its provider tells it, leaves nothing unknown."""
+    asked = [each.attempt for each in attempts if each.unknown and each.attempt.can_be_asked]
+    if newest is None or len(asked) != 1 or asked[0].message_id != newest.id:
+        return None
+    elsewhere = any(call.unknown and call.part.message_id != newest.id for call in calls)
+    return None if elsewhere else asked[0].id
 
 
 def _by_policy(snapshot: Snapshot, calls: Sequence[FailCall], attempts: Sequence[SettleAttempt]) -> GoOn:

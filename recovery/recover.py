@@ -195,7 +195,7 @@ def outcome_of(session: Session, made: plan.Plan, *, now: datetime) -> ClaimOutc
     match made.go_on:
         case "continue":
             return "continued"
-        case "owe":
+        case "owe" | "inquire":
             return "resumed"
         case "park":
             return "parked"

@@ -102,8 +102,8 @@ def _(action: FailStep) -> EventData:
 def go_on(tx: SessionTransaction, plan: Plan, *, continuation_id: str) -> None:
     """Owe, continue, ask or leave, as the plan says. The caller wakes if something is due then."""
     match plan.go_on:
-        case "owe":
-            inbox.owe(tx, not_before=tx.now)
+        case "owe" | "inquire":
+            _owe(tx, plan)
         case "continue":
             continue_(tx, plan, continuation_id=continuation_id)
         case "paused":
@@ -118,6 +118,13 @@ def go_on(tx: SessionTransaction, plan: Plan, *, continuation_id: str) -> None:
             inbox.clear(tx)
         case "nothing":
             pass
+
+
+def _owe(tx: SessionTransaction, plan: Plan) -> None:
+    if plan.inquiry:
+        inbox.owe_inquiry(tx, attempt_id=plan.inquiry)
+    else:
+        inbox.owe(tx, not_before=tx.now)
 
 
 def continue_(tx: SessionTransaction, plan: Plan, *, continuation_id: str) -> None:

@@ -3,6 +3,7 @@
 from recovery import policy
 from recovery.plan import FoundAttempt, FoundMessage, FoundPart, Policy, Snapshot
 from sessions_app import inbox
+from sessions_app.attempts import asking
 from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionMessage
 
 
@@ -79,6 +80,7 @@ def _attempts(session: Session) -> tuple[FoundAttempt, ...]:
             state=attempt.state,
             has_response=attempt.headers_at is not None or attempt.state == "streaming",
             hosted_tools=attempt.hosted_tools,
+            can_be_asked=asking.find_askable(attempt) is not None,
         )
         for attempt in unsettled
     )

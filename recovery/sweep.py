@@ -24,12 +24,18 @@ def orphan_found(session_id: str, worker_id: str) -> None:
 def outcome_unknown(tx: SessionTransaction, unknown: hooks.Unknown) -> None:
     """The same policy and budget as for a crash, in the transaction that fails the step.
 
-    A shutdown that had to cut a call goes by the policy and spends no budget.
+    A shutdown that had to cut a call goes by the policy and spends no budget. A provider that can be asked
+    is asked first.
     """
     made = _plan(tx, unknown)
-    if made.go_on == "continue" and not unknown.is_shutdown:
+    if made.go_on in ("continue", "inquire") and not _is_free(unknown):
         tx.set(recovery_count=tx.session.recovery_count + 1)
     settle.go_on(tx, made, continuation_id=recover.continuation_id(unknown.source))
+
+
+def _is_free(unknown: hooks.Unknown) -> bool:
+    """Whether it spends no budget: a shutdown is no crash, and what was counted counts once."""
+    return unknown.is_shutdown or unknown.is_counted
 
 
 def _plan(tx: SessionTransaction, unknown: hooks.Unknown) -> plan.Plan:
@@ -46,14 +52,17 @@ def _plan(tx: SessionTransaction, unknown: hooks.Unknown) -> plan.Plan:
         attempt.hosted_tools for attempt in attempts
     )
     go_on: plan.GoOn = effective.policy
-    if not unknown.is_shutdown and tx.session.recovery_count >= settings.HOLDFAST_RECOVERY_BUDGET:
+    if not _is_free(unknown) and tx.session.recovery_count >= settings.HOLDFAST_RECOVERY_BUDGET:
         go_on = "park"
     elif go_on == "continue" and may_repeat and not effective.continues_after_effects:
         go_on = "ask"
+    if unknown.can_be_asked and go_on in ("continue", "ask"):
+        go_on = "inquire"
     has_steer = inbox.wanting_wake(tx.session).filter(delivery="steer", origin="user").exists()
     return plan.Plan(
         actions=(),
         go_on=go_on,
+        inquiry=unknown.source if go_on == "inquire" else "",
         unknown_attempts=tuple(attempt.pk for attempt in attempts),
         unknown_calls=tuple(call.pk for call in calls),
         admits_continuation=go_on == "continue" and not has_steer,

@@ -285,6 +285,15 @@ class AttemptResponseStarted(EventData):
     provider_request_id: str | None = None
 
 
+class AttemptIdentified(EventData):
+    """The provider named its response, by which it can be asked for it later."""
+
+    type = "attempt.identified"
+    attempt: str
+    message: str | None = None
+    provider_response_id: str
+
+
 class AttemptFirstOutput(EventData):
     type = "attempt.first_output"
     attempt: str
@@ -311,6 +320,28 @@ class AttemptUnknown(EventData):
     error: AttemptError
     usage: Usage | None = None
     provider_response_id: str | None = None
+
+
+class AttemptAsked(EventData):
+    """The provider was asked about an unknown attempt, and could not tell: the unknown stands."""
+
+    type = "attempt.asked"
+    attempt: str
+    message: str | None = None
+    answer: Literal["forgotten", "cannot_tell"]
+    detail: str
+
+
+class AttemptResumed(EventData):
+    """The provider was asked about an unknown attempt, and tells: its message is open again.
+
+    What is told follows as parts that replace those there were, unless these are kept.
+    """
+
+    type = "attempt.resumed"
+    attempt: str
+    message: str
+    keeps_parts: bool
 
 
 class AttemptDecided(EventData):
@@ -406,9 +437,12 @@ MANIFEST: Final[tuple[type[EventData], ...]] = (
     AttemptPrepared,
     AttemptDispatched,
     AttemptResponseStarted,
+    AttemptIdentified,
     AttemptFirstOutput,
     AttemptSettled,
     AttemptUnknown,
+    AttemptAsked,
+    AttemptResumed,
     AttemptDecided,
     RecoveryClaimed,
     RevertStaged,

@@ -27,6 +27,10 @@ class Unknown:
     message_id: str
     is_shutdown: bool = False
     """Cut by a shutdown, which is no crash: no budget is spent."""
+    can_be_asked: bool = False
+    """The source is an attempt whose provider can be asked what became of it, and was not asked yet."""
+    is_counted: bool = False
+    """The budget was spent on it before: it was unknown already, and its provider could not tell."""
 
 
 OutcomeUnknown = Callable[[SessionTransaction, Unknown], None]

@@ -22,7 +22,7 @@ from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 
 from sessions_app import hooks, ownership
-from sessions_app.execution import calls, checkpoints, retries, stages
+from sessions_app.execution import calls, checkpoints, inquiry, retries, stages
 from sessions_app.execution.control import StopReason
 from sessions_app.execution.database import DatabaseThreads
 from sessions_app.execution.recorder import Recorder
@@ -155,8 +155,25 @@ class Drain:
         )
         if isinstance(prepared, bool):
             return prepared
+        if isinstance(prepared, stages.Inquire):
+            return await self._inquire(held, prepared.attempt_id)
         return await self._watched(
             Step(prepared, held=held, control=self, database=self.coordinator.database)
+        )
+
+    async def _inquire(self, held: Held, attempt_id: str) -> bool | retries.Retry:
+        """Ask what became of an unknown attempt before anything goes on."""
+        asked = await self.coordinator.database.run(
+            inquiry.begin,
+            held=held,
+            attempt_id=attempt_id,
+            toolset=await registry.toolset(),
+            now=timezone.now(),
+        )
+        if isinstance(asked, bool):
+            return asked
+        return await self._watched(
+            inquiry.Inquiry(asked, held=held, control=self, database=self.coordinator.database)
         )
 
     async def _watched(self, step: Work[R]) -> R:

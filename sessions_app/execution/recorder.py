@@ -13,6 +13,7 @@ from schema.attempts import AttemptError, StepError, Usage
 from schema.events import (
     AttemptDispatched,
     AttemptFirstOutput,
+    AttemptIdentified,
     AttemptResponseStarted,
     AttemptSettled,
     AttemptUnknown,
@@ -36,7 +37,7 @@ from sessions_app import history, hooks, identity, inbox
 from sessions_app.execution import planning, retries, settling, stages
 from sessions_app.execution.settling import CallMade, Entering, Next, Result, Settled
 from sessions_app.log import Held, SessionTransaction, session_transaction
-from sessions_app.providers.port import Finished
+from sessions_app.providers.port import Askable, Finished
 from sessions_app.tools import arguments
 from sessions_app.tools import calls as tool_calls
 
@@ -137,6 +138,18 @@ class Recorder:
                     message=self.message_id,
                     status=status,
                     provider_request_id=request_id,
+                )
+            )
+
+    def identified(self, *, now: datetime) -> None:
+        """The provider named its response: from here on it can be asked what became of it."""
+        assert self.response_id is not None
+        with self._transaction(now) as tx:
+            tx.append(
+                AttemptIdentified(
+                    attempt=self._attempt_id,
+                    message=self.message_id,
+                    provider_response_id=self.response_id,
                 )
             )
 
@@ -248,7 +261,7 @@ class Recorder:
             self._fail_calls(tx)
             tx.append(self._step_failed(error, is_unknown=is_unknown, usage=usage))
             if is_unknown:
-                stages.outcome_unknown(tx, hooks.Unknown(source=self._attempt_id, message_id=self.message_id))
+                stages.outcome_unknown(tx, self._unknown_outcome())
             return self._go_on(tx, shutting_down=shutting_down)
 
     def _retry(self, error: AttemptError, *, now: datetime, shutting_down: bool) -> "retries.Retry | None":
@@ -381,6 +394,12 @@ class Recorder:
             error=error,
             usage=usage,
             provider_response_id=self.response_id,
+        )
+
+    def _unknown_outcome(self) -> hooks.Unknown:
+        can_be_asked = isinstance(self._request.provider, Askable) and self.response_id is not None
+        return hooks.Unknown(
+            source=self._attempt_id, message_id=self.message_id, can_be_asked=can_be_asked
         )
 
     def _failed(self, error: AttemptError, usage: Usage | None) -> AttemptSettled:

@@ -47,6 +47,13 @@ class Prepared:
     sending: Sending
 
 
+@dataclass(frozen=True)
+class Inquire:
+    """Before anything goes on, a provider is asked what became of this attempt."""
+
+    attempt_id: str
+
+
 @dataclass(frozen=True, kw_only=True)
 class Begun:
     """The session is ours. ``unfinished``: its newest step has calls to settle before anything else."""
@@ -68,7 +75,7 @@ def begin(*, session_id: str, worker_id: str, now: datetime) -> Begun | ownershi
         if isinstance(taken, ownership.Refusal):
             return taken
         unfinished = open_message(session_id)
-        if unfinished is None:
+        if unfinished is None and not tx.session.inquiry:
             _promote(tx)
         return Begun(held=taken, unfinished=unfinished)
 
@@ -93,7 +100,7 @@ def proceed(tx: SessionTransaction) -> bool:
     if tx.session.parked:
         ownership.give_up(tx)
         return False
-    if _promote(tx) or tx.session.owed_at is not None:
+    if tx.session.inquiry or _promote(tx) or tx.session.owed_at is not None:
         return True
     return not ownership.release(tx)
 
@@ -155,14 +162,17 @@ def _is_asked_to_stop(session: Session) -> bool:
 
 def prepare(
     *, held: Held, toolset: Toolset, now: datetime, retry: retries.Retry | None = None
-) -> Prepared | bool:
+) -> Prepared | Inquire | bool:
     """Make the next request durable: ``step.started`` and ``attempt.prepared`` in one transaction.
 
-    A retry adds an attempt to the message that is open. Answers whether to go on draining instead, when
+    A retry adds an attempt to the message that is open. While an inquiry is owed nothing is prepared, and
+    its attempt is returned. Answers whether to go on draining instead, when
     the step ended before there was a request: a Stop was asked for, or there is no model to ask.
     Raises FenceLost or SessionGone.
     """
     session = Session.objects.filter(pk=held.session_id).first()
+    if session is not None and session.inquiry:
+        return Inquire(session.inquiry)
     try:
         agent, provider, model = _configured(session)
     except (InvalidValue, registry.ModelError) as unusable:

@@ -16,6 +16,7 @@ from sessions_app.execution.recorder import Kind, Part, Recorder
 from sessions_app.live import publish
 from sessions_app.log import Held
 from sessions_app.providers.port import (
+    Askable,
     CallDelta,
     CallResult,
     CallStarted,
@@ -41,7 +42,7 @@ class Step:
         self._database = database
         self._open: dict[str, Part] = {}
         self._cleaners: dict[str, Cleaner] = {}
-        self._blank: dict[str, str] = {}
+        self._blank: dict[str, tuple[Kind, str]] = {}
         self._finished: Finished | None = None
         self._checkpointed: dict[str, int] = {}
         self._streaming: asyncio.Future[ProviderError | None] | None = None
@@ -92,7 +93,7 @@ class Step:
             case PartClosed(key=key, replay=replay):
                 await self._complete(key, replay)
             case ResponseIdentified(response_id=response_id):
-                self.recorder.response_id = response_id
+                await self._identify(response_id)
             case Finished():
                 self._finished = item
             case CallStarted() | CallDelta() | CallResult():
@@ -107,14 +108,20 @@ class Step:
             case CallResult():
                 await self._take_result(item)
 
+    async def _identify(self, response_id: str) -> None:
+        """An id by which the provider can be asked later is durable before anything else is read."""
+        self.recorder.response_id = response_id
+        if isinstance(self._sending.provider, Askable):
+            await self._database.run(self.recorder.identified, now=timezone.now())
+
     async def _write(self, key: str, kind: Kind, fragment: str) -> None:
         """Add a fragment to its part. A part opens with its first visible character, blanks included."""
         text = self._cleaners.setdefault(key, Cleaner()).feed(fragment)
         part = self._open.get(key)
         if part is None:
-            text = self._blank.pop(key, "") + text
+            text = self._blank.pop(key, (kind, ""))[1] + text
             if not text.strip():
-                self._blank[key] = text
+                self._blank[key] = (kind, text)
                 return
             part = await self._open_part(key, kind)
         if text:
@@ -131,6 +138,10 @@ class Step:
 
     async def _complete(self, key: str, replay: Mapping[str, Any]) -> None:
         part = self._open.get(key)
+        kind, _ = self._blank.pop(key, ("text", ""))
+        if part is None and replay and kind == "reasoning":
+            # Reasoning whose words are withheld: what goes back with the answer is all there is of it.
+            part = await self._open_part(key, kind)
         if part is None or part.is_complete:
             return
         part.is_complete = True

@@ -12,7 +12,7 @@ from sessions_app.inbox.hold import (
     stage_revert,
     unpark,
 )
-from sessions_app.inbox.owed import clear, owe
+from sessions_app.inbox.owed import clear, owe, owe_inquiry
 from sessions_app.inbox.pending import (
     has_promotable,
     is_due,
@@ -37,6 +37,7 @@ __all__ = [
     "is_due",
     "lift",
     "owe",
+    "owe_inquiry",
     "pause",
     "pending",
     "promotable",

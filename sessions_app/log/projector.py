@@ -509,6 +509,11 @@ def _response_started(
     )
 
 
+@_projects(events.AttemptIdentified)
+def _identified(target: Target, event: events.AttemptIdentified, seq: int, at: datetime) -> None:
+    _move(target, event, ("dispatched",), provider_response_id=event.provider_response_id[:NAME_LENGTH])
+
+
 @_projects(events.AttemptFirstOutput)
 def _first_output(target: Target, event: events.AttemptFirstOutput, seq: int, at: datetime) -> None:
     columns: dict[str, Any] = {"state": "streaming", "first_output_at": at}
@@ -523,7 +528,39 @@ def _settled(target: Target, event: events.AttemptSettled, seq: int, at: datetim
     columns.update(state="settled", outcome=event.outcome, settled_at=at, may_be_billed=event.may_be_billed)
     if event.finish is not None:
         columns["finish"] = event.finish
-    _move(target, event, ("prepared", "dispatched", "streaming"), **columns)
+    rows = ProviderAttempt.objects.filter(pk=event.attempt, session_id=target.session.pk)
+    if not rows.filter(state__in=("prepared", "dispatched", "streaming")).update(**columns):
+        _forget_usage(target, event.attempt)
+        changed = rows.filter(state="unknown").update(unknown_at=None, **columns)
+        _one(changed, target, event, event.attempt)
+
+
+@_projects(events.AttemptAsked)
+def _asked(target: Target, event: events.AttemptAsked, seq: int, at: datetime) -> None:
+    """Announced in the log; nothing is known that was not known before."""
+
+
+@_projects(events.AttemptResumed)
+def _resumed(target: Target, event: events.AttemptResumed, seq: int, at: datetime) -> None:
+    _forget_usage(target, event.attempt)
+    _move(target, event, ("unknown",), state="streaming", unknown_at=None, error=None, usage=None)
+    changed = SessionMessage.objects.filter(
+        pk=event.message, session_id=target.session.pk, type="assistant", state="unknown"
+    ).update(state="running", completed_at=None, finish="", error=None, notice="", usage=None)
+    _one(changed, target, event, event.message)
+    _require_newest_open(target, event)
+    if not event.keeps_parts:
+        MessagePart.objects.filter(message_id=event.message).delete()
+
+
+def _forget_usage(target: Target, attempt: str) -> None:
+    """What was counted of an unknown attempt is about to be told anew."""
+    counted = ProviderAttempt.objects.filter(pk=attempt).values_list("usage", flat=True).first()
+    if counted:
+        target.set(
+            input_tokens=target.session.input_tokens - (counted.get("input_tokens") or 0),
+            output_tokens=target.session.output_tokens - (counted.get("output_tokens") or 0),
+        )
 
 
 @_projects(events.AttemptUnknown)

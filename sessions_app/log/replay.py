@@ -31,6 +31,7 @@ OPERATIONAL: Final[Mapping[type[models.Model], frozenset[str]]] = {
             "owner",
             "fence",
             "owed_at",
+            "inquiry",
             "step_count",
             "hold_seq",
             "hold_reason",

@@ -128,6 +128,7 @@ class Migration(migrations.Migration):
                 ('staged_revert', models.CharField(blank=True, default='', max_length=68)),
                 ('fence', models.BigIntegerField(default=0)),
                 ('owed_at', models.DateTimeField(blank=True, null=True)),
+                ('inquiry', models.CharField(blank=True, default='', max_length=68)),
                 ('step_count', models.IntegerField(default=0)),
                 ('hold_seq', models.BigIntegerField(blank=True, null=True)),
                 ('hold_reason', models.CharField(blank=True, default='', max_length=20)),

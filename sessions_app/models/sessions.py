@@ -34,6 +34,8 @@ class Session(models.Model):
     fence = models.BigIntegerField(default=0)
     owed_at = models.DateTimeField(null=True, blank=True)
     """A run is owed, and may start from this time on; empty when none is."""
+    inquiry = models.CharField(max_length=MAX_LENGTH, blank=True, default="")
+    """The unknown attempt that the run owed asks its provider about before anything goes on."""
     step_count = models.IntegerField(default=0)
     hold_seq = position_or_none()
     """What was pending up to here waits."""

@@ -36,7 +36,6 @@ class BackgroundProvider(RemoteProvider):
         name: str,
         access: Access,
         limits: transport.Limits = DEFAULT_LIMITS,
-        delays: tuple[float, ...] = DELAYS,
     ) -> None:
         super().__init__(
             name=name,
@@ -44,11 +43,10 @@ class BackgroundProvider(RemoteProvider):
             access=access,
             limits=limits,
         )
-        self._delays = delays
 
     async def ask(self, response_id: str, *, follow: bool) -> AsyncGenerator[port.Item]:
         deadline = asyncio.get_running_loop().time() + self._limits.attempt
-        asking = _Asking(self, response_id, delays=self._delays, deadline=deadline)
+        asking = _Asking(self, response_id, deadline=deadline)
         try:
             async with aclosing(asking.items(follow=follow)) as items:
                 async for item in items:
@@ -102,41 +100,48 @@ class _Asking:
         provider: BackgroundProvider,
         response_id: str,
         *,
-        delays: tuple[float, ...],
         deadline: float,
     ) -> None:
         self.reader = openai_responses.ResponseReader()
         self._provider = provider
         self._path = f"/responses/{_quoted(response_id)}"
-        self._delays = delays
         self._deadline = deadline
+        self._waited = 0
 
     async def items(self, *, follow: bool) -> AsyncGenerator[port.Item]:
-        waited = 0
-        while True:
-            response = await self._look()
-            if response.get("status") not in _RUNNING:
-                for item in self.reader.read_whole(json.dumps(response).encode()):
-                    yield item
-                break
-            if not follow:
-                raise port.CannotTell("The response still runs.")
-            before = self.reader.sequence
-            async with aclosing(self._follow()) as items:
+        while not self.reader.is_complete:
+            async with aclosing(self._more(follow=follow)) as items:
                 async for item in items:
                     yield item
-            if self.reader.is_complete:
-                break
-            if asyncio.get_running_loop().time() > self._deadline:
-                raise port.CannotTell("The response still ran when the time to wait for it was over.")
-            waited = 0 if self.reader.sequence != before else waited + 1
-            await asyncio.sleep(self._delays[min(waited, len(self._delays) - 1)])
         for item in self.reader.finish():
             yield item
 
+    async def _more(self, *, follow: bool) -> AsyncGenerator[port.Item]:
+        """What one look, and following from there, tells beyond what is known."""
+        response = await self._look()
+        if response.get("status") not in _RUNNING:
+            for item in self.reader.read_whole(json.dumps(response).encode()):
+                yield item
+            return
+        if not follow:
+            raise port.CannotTell("The response still runs.")
+        before = self.reader.sequence
+        async with aclosing(self._follow()) as items:
+            async for item in items:
+                yield item
+        if not self.reader.is_complete:
+            await self._pause(has_moved=self.reader.sequence != before)
+
+    async def _pause(self, *, has_moved: bool) -> None:
+        """Wait longer each time while nothing moves, and not for ever."""
+        if asyncio.get_running_loop().time() > self._deadline:
+            raise port.CannotTell("The response still ran when the time to wait for it was over.")
+        self._waited = 0 if has_moved else self._waited + 1
+        await asyncio.sleep(DELAYS[min(self._waited, len(DELAYS) - 1)])
+
     async def _look(self) -> dict[str, JsonValue]:
         """The response as it is now. Tries again while the provider cannot be reached."""
-        for delay in (*self._delays, None):
+        for delay in (*DELAYS, None):
             try:
                 return await self._looked()
             except transport.Broken as broken:

@@ -43,12 +43,15 @@ PUBLISHED: Final = {
     ("attempt.prepared", 1): "attempt message? purpose ordinal provider model request_digest hosted_tools?",
     ("attempt.dispatched", 1): "attempt message?",
     ("attempt.response_started", 1): "attempt message? status provider_request_id?",
+    ("attempt.identified", 1): "attempt message? provider_response_id",
     ("attempt.first_output", 1): "attempt message? provider_response_id?",
     (
         "attempt.settled",
         1,
     ): "attempt message? outcome finish? error? usage? provider_response_id? may_be_billed",
     ("attempt.unknown", 1): "attempt message? error usage? provider_response_id?",
+    ("attempt.asked", 1): "attempt message? answer detail",
+    ("attempt.resumed", 1): "attempt message keeps_parts",
     ("attempt.decided", 1): "attempt message? action by policy reason?",
     (
         "recovery.claimed",

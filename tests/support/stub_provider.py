@@ -132,6 +132,41 @@ def message_frames(*words: str, stop_reason: str | None = "end_turn", stop: bool
     return frames
 
 
+def response_events(
+    *words: str, first: int = 0, status: str | None = "completed", response_id: str = "resp_1"
+) -> list[str]:
+    """The events of a response that says these words, from number ``first`` on.
+
+    ``status`` ends it; None leaves it running. Its words are events 2 and following.
+    """
+    item = {"type": "message", "id": "msg_1", "role": "assistant", "content": []}
+    place = {"output_index": 0, "item_id": "msg_1"}
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("response.created", {"response": {"id": response_id, "status": "queued"}}),
+        ("response.output_item.added", {"output_index": 0, "item": item}),
+    ]
+    told += [("response.output_text.delta", {**place, "content_index": 0, "delta": word}) for word in words]
+    if status is not None:
+        whole = response_document(*words, status=status, response_id=response_id)
+        told.append((f"response.{status}", {"response": whole}))
+    return [
+        _event(name, {"sequence_number": number} | fields)
+        for number, (name, fields) in enumerate(told)
+        if number >= first
+    ]
+
+
+def response_document(
+    *words: str, status: str = "completed", response_id: str = "resp_1", **fields: Any
+) -> dict[str, Any]:
+    """A response as it is retrieved."""
+    content = [{"type": "output_text", "text": "".join(words), "annotations": []}]
+    message = {"type": "message", "id": "msg_1", "role": "assistant", "content": content}
+    counts = {"input_tokens": 5, "output_tokens": len(words)}
+    told = {"id": response_id, "status": status, "output": [message] if words else [], "usage": counts}
+    return told | fields
+
+
 def _chat_frame(delta: dict[str, Any], finish: str | None = None) -> str:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
     return _sse({"id": "chatcmpl-1", "object": "chat.completion.chunk", "choices": [choice]})
@@ -268,6 +303,8 @@ async def _read_body(reader: asyncio.StreamReader, entry: Entry) -> None:
 
 
 def _greeting(path: str) -> Script:
+    if path.endswith("/responses"):
+        return answer(*response_events("Hello", " there."))
     frames = (
         message_frames("Hello", " there.") if path.endswith("/messages") else chat_frames("Hello", " there.")
     )
