@@ -136,9 +136,9 @@ class Lost:
             self.call(f"tool-{number}", effect=effect)
         return self.completed()
 
-    def unknown(self) -> Self:
+    def unknown(self, **how: Any) -> Self:
         """An unknown attempt that nobody decided, in a step that ended and was left to people."""
-        self.dispatched()
+        self.dispatched(**how)
         error = AttemptError(error_class="ambiguous", reason="cut", message="Lost.")
         self.write(AttemptUnknown(attempt=self.attempt, message=self.message, error=error))
         self._fail("unknown")
