@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Literal
 
-from django.db.models import QuerySet
+from django.db.models import OuterRef, QuerySet
 from pydantic import JsonValue
 
 from recovery import recover, words
@@ -175,7 +175,7 @@ def _is_left_behind(tx: SessionTransaction, message_id: str | None) -> bool:
     return newer_turns(tx.session.pk, after=0 if message is None else message.seq).exists()
 
 
-def newer_turns(session_id: str, *, after: int) -> "QuerySet[SessionMessage]":
+def newer_turns(session_id: "str | OuterRef", *, after: "int | OuterRef") -> "QuerySet[SessionMessage]":
     """The visible messages after a position that a model reads."""
     return SessionMessage.objects.filter(
         session_id=session_id, seq__gt=after, type__in=("user", "synthetic", "assistant"), reverted_seq=None

@@ -1,14 +1,14 @@
 """Attempts: what is proved of each request to a provider."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from sessions_app.admin.base import NOTHING, folded, table
+from sessions_app.admin.base import NOTHING, folded, link, table
 from sessions_app.admin.transcript import OfSession
-from sessions_app.models import ProviderAttempt
+from sessions_app.models import MessagePart, ProviderAttempt
 from sessions_app.sessions import shapes, undecided
 
 
@@ -29,12 +29,12 @@ class ProviderAttemptAdmin(OfSession):
         *("id", "of_session", "purpose", "state", "outcome", "error_class", "asked"),
         *("prepared_at", "dispatched_at", "first_output_at", "settled_at"),
     )
-    list_filter = (Undecided,)
+    list_filter = (Undecided, "state", "purpose")
     position = "prepared_at"
     identities = ("pk", "session_id", "message_id")
     search_help_text = "The whole id, or the id of the message or session"
     exclude = ("error", "usage", "decision")
-    readonly_fields = ("facts", "shown_error", "shown_usage", "shown_decision")
+    readonly_fields: ClassVar[Any] = ("facts", "received", "shown_error", "shown_usage", "shown_decision")
 
     @admin.display(description="class")
     def error_class(self, row: ProviderAttempt) -> str:
@@ -51,6 +51,12 @@ class ProviderAttemptAdmin(OfSession):
             ("at", "fact", "detail"), ([fact["at"], fact["fact"], folded(fact["detail"])] for fact in facts)
         )
 
+    @admin.display(description="what was received in its step")
+    def received(self, row: ProviderAttempt) -> SafeString | str:
+        parts = MessagePart.objects.filter(message_id=row.message_id).select_related("checkpoint")
+        shown = [_received(part) for part in parts.order_by("index")]
+        return table(("part", "kind", "state", "received"), shown) if shown else NOTHING
+
     @admin.display(description="error")
     def shown_error(self, row: ProviderAttempt) -> SafeString | str:
         return folded(row.error)
@@ -62,3 +68,10 @@ class ProviderAttemptAdmin(OfSession):
     @admin.display(description="decision")
     def shown_decision(self, row: ProviderAttempt) -> SafeString | str:
         return folded(row.decision)
+
+
+def _received(part: MessagePart) -> list[Any]:
+    if part.kind == "tool":
+        became = "outcome unknown" if part.unknown_at is not None else part.state
+        return [link(part), f"tool {part.name}", became, folded(part.input or part.raw_input)]
+    return [link(part), part.kind, part.state, folded(shapes.text_so_far(part) or None)]

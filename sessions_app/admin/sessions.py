@@ -13,7 +13,7 @@ from django.utils.safestring import SafeString
 from sessions_app import sessions
 from sessions_app.admin.base import NOTHING, ReadOnly, folded, link, list_link, short, table
 from sessions_app.models import ProviderAttempt, Session, SessionEvent, SessionInput, SessionMessage
-from sessions_app.sessions import undecided
+from sessions_app.sessions import orphans, undecided
 
 _SHOWN: Final = 50
 """Rows of each kind on the page of one session; a link leads to all."""
@@ -52,6 +52,14 @@ class NeedsDecision(_YesFilter):
         return undecided.needing_decision(rows)
 
 
+class Orphaned(_YesFilter):
+    title = "orphaned"
+    parameter_name = "orphaned"
+
+    def chosen(self, rows: "QuerySet[Session]") -> "QuerySet[Session]":
+        return orphans.orphaned(rows)
+
+
 class Owned(_YesFilter):
     title = "owned"
     parameter_name = "owned"
@@ -71,7 +79,7 @@ class Owed(_YesFilter):
 @admin.register(Session)
 class SessionAdmin(ReadOnly):
     list_display = ("id", "user", "shown_title", "state", "owner", "active_at", "archived")
-    list_filter = (NeedsDecision, Owned, Owed, "archived")
+    list_filter = (NeedsDecision, Orphaned, Owned, Owed, "parked", "archived")
     list_select_related = ("user", "owner")
     fieldsets = (
         (None, {"fields": ("id", "user", "title", "state", "unknown", "created_at", "active_at")}),
@@ -105,14 +113,13 @@ class SessionAdmin(ReadOnly):
         known: str | None = getattr(session, "derived_state", None)
         return known or sessions.get_status(session, now=timezone.now()).state
 
-    @admin.display(description="undecided attempts")
+    @admin.display(description="needs a decision")
     def unknown(self, session: Session) -> SafeString | str:
-        rows = list(undecided.undecided(session.attempts.order_by("-prepared_at"))[:_SHOWN])
-        return (
-            table(("attempt", "unknown since"), ([link(row), row.unknown_at] for row in rows))
-            if rows
-            else NOTHING
-        )
+        attempts = undecided.undecided(session.attempts.order_by("-prepared_at"))[:_SHOWN]
+        calls = undecided.undecided_calls(session.parts.filter(kind="tool").order_by("-started_at"))[:_SHOWN]
+        rows = [["attempt", link(row), row.unknown_at] for row in attempts]
+        rows += [[f"tool {call.name}", link(call), call.unknown_at or "waits for approval"] for call in calls]
+        return table(("what", "id", "unknown since"), rows) if rows else NOTHING
 
     @admin.display(description="attempts")
     def attempts(self, session: Session) -> SafeString:

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 
-from sessions_app import agents
-from sessions_app.models import MessagePart, ProviderAttempt, Session
+from sessions_app.models import Agent, MessagePart, ProviderAttempt, Session
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -26,12 +25,12 @@ def needing_decision(rows: "QuerySet[Session]", wanted: bool = True) -> "QuerySe
 
 def _asks() -> Q:
     """Sessions whose policy leaves what is unknown to people: their own, their agent's, the site's."""
-    policies = agents.recovery_policies()
-    off = [name for name, policy in policies.items() if policy == "off"]
-    by_agent = Q(agent__in=off)
+    of_agent = Agent.objects.filter(pk=OuterRef("agent"))
     if settings.HOLDFAST_RECOVERY_POLICY == "off":
-        by_agent = ~Q(agent__in=[name for name in policies if name not in off])
-    return ~Q(recovery_policy="off") & ~(Q(recovery_policy="") & by_agent)
+        by_agent = Q(Exists(of_agent.filter(recovery_policy__in=("continue", "ask"))))
+    else:
+        by_agent = ~Q(Exists(of_agent.filter(recovery_policy="off")))
+    return ~Q(recovery_policy="off") & (~Q(recovery_policy="") | by_agent)
 
 
 def undecided(rows: "QuerySet[ProviderAttempt]", wanted: bool = True) -> "QuerySet[ProviderAttempt]":
