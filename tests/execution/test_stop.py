@@ -27,6 +27,13 @@ def no_nudge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nudge, "interrupt", lambda **_: None)
 
 
+@pytest.fixture
+def no_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody recovers what looks like an orphan: what is tested is the worker itself."""
+    monkeypatch.setattr(hooks, "_sweeps", [])
+    monkeypatch.setattr(hooks, "_orphan_found", [])
+
+
 def begin(chat: Chat, provider: StubProvider, *then: conftest.Script) -> Gate:
     gate = Gate()
     provider.scripts = [waits(gate, before=("half",)), *then]
@@ -140,7 +147,7 @@ def test_a_nudge_stops_the_stream_without_waiting_for_a_heartbeat(
 
 
 def test_a_worker_that_lost_the_fence_writes_nothing_more_and_closes_the_provider(
-    chat: Chat, provider: StubProvider
+    chat: Chat, provider: StubProvider, no_recovery: None
 ) -> None:
     gate = begin(chat, provider)
     Session.objects.filter(pk=chat.id).update(fence=100)
@@ -156,7 +163,7 @@ def test_a_worker_that_lost_the_fence_writes_nothing_more_and_closes_the_provide
 
 
 def test_a_silent_stream_of_a_lost_session_is_closed_at_the_heartbeat(
-    chat: Chat, provider: StubProvider
+    chat: Chat, provider: StubProvider, no_recovery: None
 ) -> None:
     begin(chat, provider)
 
@@ -195,7 +202,7 @@ def test_a_checkpoint_of_a_lost_session_is_not_written(chat: Chat, provider: Stu
 
 
 def test_a_worker_declared_dead_registers_anew_and_goes_on_until_somebody_takes_over(
-    chat: Chat, provider: StubProvider, worker: conftest.Worker
+    chat: Chat, provider: StubProvider, worker: conftest.Worker, no_recovery: None
 ) -> None:
     gate = begin(chat, provider)
     first = worker.running.registration.worker_id
@@ -228,7 +235,11 @@ def test_a_worker_in_doubt_sends_nothing_until_it_renewed(
 
 
 def test_a_session_owned_but_not_drained_is_reported_as_a_stray(
-    chat: Chat, provider: StubProvider, worker: conftest.Worker, monkeypatch: pytest.MonkeyPatch
+    chat: Chat,
+    provider: StubProvider,
+    worker: conftest.Worker,
+    monkeypatch: pytest.MonkeyPatch,
+    no_recovery: None,
 ) -> None:
     found: list[str] = []
     monkeypatch.setattr(hooks, "_orphan_found", [lambda session_id, worker_id: found.append(session_id)])
@@ -240,7 +251,7 @@ def test_a_session_owned_but_not_drained_is_reported_as_a_stray(
 
 
 def test_a_wake_that_meets_a_dead_owner_tells_recovery(
-    chat: Chat, monkeypatch: pytest.MonkeyPatch, worker: conftest.Worker
+    chat: Chat, monkeypatch: pytest.MonkeyPatch, worker: conftest.Worker, no_recovery: None
 ) -> None:
     found: list[str] = []
     monkeypatch.setattr(hooks, "_orphan_found", [lambda session_id, worker_id: found.append(session_id)])
