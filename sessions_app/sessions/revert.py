@@ -7,7 +7,7 @@ from sessions_app import inbox, ownership
 from sessions_app.live import wakes
 from sessions_app.log import SessionTransaction, session_transaction
 from sessions_app.models import SessionMessage
-from sessions_app.sessions import prompt
+from sessions_app.sessions.prompt import prompt
 
 
 def stage(*, session_id: str, message_id: str, now: datetime) -> None:
@@ -43,7 +43,7 @@ def edit_and_resend(
     A repeat with the same new id, text and session returns the first record and hides nothing more.
     Raises what ``stage`` and ``prompt`` raise; then nothing was changed.
     """
-    return prompt.prompt(
+    return prompt(
         session_id=session_id,
         text=text,
         message_id=new_message_id,

@@ -3,6 +3,7 @@
 A move that does not apply where the story stands is left out, so that every list of moves is a story.
 """
 
+import contextlib
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -36,9 +37,11 @@ from schema.events import (
     ToolProgress,
     ToolSucceeded,
 )
+from schema.problems import SessionBusy
 from sessions_app import identity, inbox, ownership, sessions
 from sessions_app.log import Held, session_transaction
 from sessions_app.models import MessagePart, PartCheckpoint, ProviderAttempt, SessionInput, SessionMessage
+from sessions_app.sessions import revert
 from tests.support import world
 
 Move = Callable[["Story", int], None]
@@ -123,6 +126,20 @@ def prompts(story: Story, choice: int) -> None:
         wake=choice > 1,
         now=story.now,
     )
+
+
+@_move
+def goes_back(story: Story, choice: int) -> None:
+    visible = SessionMessage.objects.filter(session_id=story.session_id, reverted_seq=None).order_by("-seq")
+    message = next(iter(visible.values_list("pk", flat=True)[choice : choice + 1]), None)
+    if message is not None:
+        with contextlib.suppress(SessionBusy):
+            revert.stage(session_id=story.session_id, message_id=message, now=story.now)
+
+
+@_move
+def goes_back_after_all_not(story: Story, choice: int) -> None:
+    revert.clear(session_id=story.session_id, now=story.now)
 
 
 @_move
