@@ -61,7 +61,7 @@ def decide_attempt(
                 text=words.RETRY,
                 origin="retry",
             )
-        _go_on(tx)
+        go_on(tx)
         attempt.refresh_from_db()
         return attempt
 
@@ -96,7 +96,7 @@ def decide_call(
         )
         if not ownership.has_undecided(session_id) and not _is_left_behind(tx, call.message_id):
             inbox.owe(tx, not_before=now)
-        _go_on(tx)
+        go_on(tx)
         call.refresh_from_db()
         return call
 
@@ -133,7 +133,7 @@ def answer_or_mark(
     )
 
 
-def _go_on(tx: SessionTransaction) -> None:
+def go_on(tx: SessionTransaction) -> None:
     """What waited behind the decision may go; a parked session runs again."""
     inbox.unpark(tx)
     if tx.session.hold_reason == "undecided" and not ownership.has_undecided(tx.session.pk):
