@@ -11,10 +11,11 @@ register = template.Library()
 def exact(text: str) -> SafeString:
     """The text, escaped, so that the parsed page holds it character for character.
 
-    HTML parsers turn a raw carriage return into a line feed; as a reference it stays. Readers continue
-    a text at its length, so that one lost character would shift everything after it.
+    HTML parsers turn a raw carriage return into a line feed, and pages are sent without the indentation
+    of their templates; as references both stay. Readers continue a text at its length, so that one lost
+    character would shift everything after it.
     """
-    return mark_safe(escape(text).replace("\r", "&#13;"))  # noqa: S308  escaped here
+    return mark_safe(escape(text).replace("\r", "&#13;").replace("\n", "&#10;"))  # noqa: S308  escaped here
 
 
 @register.filter

@@ -149,7 +149,7 @@ def kind_of(part: Shape) -> str | None:
 
 def _is_asked(part: Shape) -> bool:
     """A call whose step was stopped before anybody answered asks nobody any more."""
-    return part["approval"] == "waiting" and part["state"] == "pending"
+    return bool(part["approval"] == "waiting" and part["state"] == "pending")
 
 
 def _step(name: str, mark: str, *, count: int = 0) -> Shape:

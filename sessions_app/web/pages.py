@@ -1,11 +1,13 @@
 """The pages of the chat. Each view makes one call and renders its result."""
 
+import re
 from typing import Any, Final, cast
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
@@ -24,6 +26,8 @@ SUGGESTIONS: Final = (
     {"label": "Count slowly (demo)", "text": "[[delay 80]] [[words 120]]"},
 )
 """What a new chat offers; the last one shows off the scripted demo."""
+
+_INDENTATION: Final = re.compile(r"\s*\n\s*")
 
 signed_in = login_required(login_url="web:sign-in")
 
@@ -52,7 +56,7 @@ def _new_chat(request: HttpRequest, *, problem: str = "", text: str = "", status
         "new_session_id": identity.new_session_id(),
         **_composer(problem=problem, text=text),
     }
-    return render(request, "chat/new.html", context, status=status)
+    return _render(request, "chat/new.html", context, status=status)
 
 
 @signed_in
@@ -127,7 +131,13 @@ def _chat(
         "current": shown.session.pk,
         **_composer(problem=problem, text=text),
     }
-    return render(request, "chat/chat.html", context, status=status)
+    return _render(request, "chat/chat.html", context, status=status)
+
+
+def _render(request: HttpRequest, template: str, context: dict[str, Any], *, status: int) -> HttpResponse:
+    """Without the templates' indentation, half the size; texts whose spaces count go through ``exact``."""
+    html = render_to_string(template, context, request)
+    return HttpResponse(_INDENTATION.sub("\n", html), status=status)
 
 
 def _composer(*, problem: str, text: str) -> dict[str, Any]:

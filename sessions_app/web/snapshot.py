@@ -2,17 +2,20 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import accumulate
 from typing import Any, Final
 
 from schema.problems import SessionNotFound
 from schema.status import Status
 from sessions_app import sessions
-from sessions_app.models import Session
+from sessions_app.models import Session, SessionMessage
 from sessions_app.web import calls, sidebar, turns, words
 
 Shape = dict[str, Any]
 
-MESSAGES: Final = 200
+MESSAGES: Final = 100
+CHARACTERS: Final = 60_000
+"""Of texts and calls on one page; the newest message is shown whatever its length."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -124,11 +127,21 @@ def _beside(window: sidebar.Window, statuses: dict[str, Status], *, now: datetim
 
 
 def _messages(session: Session, *, before: int | None) -> tuple[list[Shape], int | None]:
-    """Up to MESSAGES messages in order, and the seq before which there are more."""
+    """The newest messages that fit a page, in order, and the seq before which there are more."""
     rows = sessions.messages_of(session).order_by("-seq")
     if before is not None:
         rows = rows.filter(seq__lt=before)
     found = list(rows[: MESSAGES + 1])
-    shown = found[:MESSAGES]
+    shown = _fitting(found[:MESSAGES])
     shapes = turns.shapes(list(reversed(shown)), has_newest=before is None)
-    return shapes, shown[-1].seq if len(found) > MESSAGES else None
+    return shapes, shown[-1].seq if len(found) > len(shown) else None
+
+
+def _fitting(messages: list[SessionMessage]) -> list[SessionMessage]:
+    """The first of the messages, which together are not too long for a page."""
+    weights = accumulate(turns.weight(message) for message in messages)
+    return [
+        message
+        for position, (message, so_far) in enumerate(zip(messages, weights, strict=True))
+        if position == 0 or so_far <= CHARACTERS
+    ]

@@ -5,10 +5,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from sessions_app import sessions
-from sessions_app.models import SessionMessage
+from sessions_app.models import MessagePart, SessionMessage
 from sessions_app.web import calls, cards, words
 
 Shape = dict[str, Any]
+
+MARKUP: Final = 300
+CALL_MARKUP: Final = 1000
 
 _TURNS: Final = frozenset({"user", "synthetic", "assistant"})
 """What a model reads: after one of these, an older answer is superseded."""
@@ -46,6 +49,18 @@ def _dress(shape: Shape, row: SessionMessage, *, is_newest: bool) -> None:
     shape["retry"] = row.retry if row.completed_at is None else None
     shape["line"] = words.line(shape, origin=row.origin)
     shape["note"] = words.note(shape)
+
+
+def weight(message: SessionMessage) -> int:
+    """About how much a message adds to a page, in characters."""
+    parts = message.parts.all()
+    return MARKUP + len(message.text) + sum(_weight_of_part(part) for part in parts)
+
+
+def _weight_of_part(part: MessagePart) -> int:
+    if part.kind != "tool":
+        return len(part.text)
+    return CALL_MARKUP + min(len(part.output or part.error) + len(part.raw_input), 2 * calls.SHOWN_CHARACTERS)
 
 
 def banner(status: Shape, messages: Sequence[Shape]) -> Banner:

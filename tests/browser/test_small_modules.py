@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page
 
-from sessions_app.web import words
+from sessions_app.web import calls, cards, words
 from tests.browser import modules
 from tests.support.requirements import requires
 
@@ -48,9 +48,21 @@ def test_the_wait_between_tries_doubles_up_to_eight_seconds_with_jitter(page: Pa
 
 
 def _message(
-    state: str, *, error: dict[str, Any] | None = None, finish: str | None = None, parts: Sequence[Any] = ()
+    state: str,
+    *,
+    error: dict[str, Any] | None = None,
+    finish: str | None = None,
+    parts: Sequence[Any] = (),
+    unknown: Sequence[Any] = (),
 ) -> dict[str, Any]:
-    return {"type": "assistant", "state": state, "error": error, "finish": finish, "parts": list(parts)}
+    return {
+        "type": "assistant",
+        "state": state,
+        "error": error,
+        "finish": finish,
+        "parts": list(parts),
+        "unknown": list(unknown),
+    }
 
 
 def _part(kind: str, state: str, text: str = "x") -> dict[str, Any]:
@@ -67,6 +79,7 @@ MESSAGES: list[dict[str, Any] | None] = [
     _message("completed", finish="stop", parts=[_part("text", "completed", " \n")]),
     _message("completed", finish="length", parts=[_part("text", "completed")]),
     _message("completed", finish="content_filter"),
+    _message("unknown", error={"reason": "cut", "message": ""}, unknown=[{"id": "att_1"}]),
     *(
         _message(state, error={"reason": reason, "message": detail, "error_class": error_class})
         for state, reason, detail, error_class in [
@@ -93,8 +106,9 @@ def test_page_and_scripts_choose_the_same_words_for_the_same_facts(page: Page) -
         return input.cases.map(({ status, message }) => {
             const state = { status, parts: new Map(), pending: new Map() };
             if (status.pending.steer) state.pending.set("m", {});
-            const known = message && { ...message, parts: message.parts.map((part, id) => (state.parts.set(id, part), id)) };
-            return [m.pill(state, known), known ? m.note(state, known, input.words) : "", m.sessionNote(status, known, input.words)];
+            const attempts = new Map((message?.unknown ?? []).map((attempt) => [attempt.id, attempt]));
+            const known = message && { ...message, attempts, parts: message.parts.map((part, id) => (state.parts.set(id, part), id)) };
+            return [m.pill(state, known), known ? m.note(state, known, input.words) : "", m.sessionNote(status, input.words)];
         });
     """
     pairs = list(product(STATUSES, MESSAGES))
@@ -104,10 +118,43 @@ def test_page_and_scripts_choose_the_same_words_for_the_same_facts(page: Page) -
 
     for answer, (status, message) in zip(answers, pairs, strict=True):
         note = words.note(message) if message else ""
-        assert answer == [words.pill(status, message), note, words.session_note(status, message)], (
+        assert answer == [words.pill(status, message), note, words.session_note(status)], (
             status,
             message,
         )
+
+
+DECISIONS: list[dict[str, Any] | None] = [
+    None,
+    {"action": "deny", "by": "ann", "policy": False, "reason": "no", "at": "2026-11-29T12:00:00Z"},
+    {"action": "mark_done", "by": "ann", "policy": False, "reason": None, "at": "2026-11-29T12:00:00Z"},
+    {"action": "abandon", "by": "policy", "policy": True, "reason": "continue", "at": "2026-11-29T12:00:00Z"},
+]
+
+
+def test_page_and_scripts_make_the_same_cards(page: Page) -> None:
+    parts = [
+        {
+            "id": "prt_1", "kind": "tool", "name": name, "state": state, "approval": approval, "unknown": unknown,
+            "approval_reason": because, "earlier": earlier, "decision": decision,
+        }
+        for name in ("send_mail", "", "a {} b $& c")
+        for state, unknown in (("pending", False), ("running", False), ("completed", False), ("error", False), ("error", True))
+        for approval in (None, "waiting", "approved", "denied")
+        for because, earlier in (("agent", None), ("duplicate", "prt_0"))
+        for decision in DECISIONS
+    ]  # fmt: skip
+    body = "return input.parts.map((part) => m.callCard(part, input.words));"
+
+    made = modules.run(page, "cards.js", body, {"parts": parts, "words": words.tables()})
+
+    for answer, part in zip(made, parts, strict=True):
+        card = cards.of_call(part, is_newest=True)
+        if card is not None:
+            card["earlier"] = card["earlier"] or None
+        assert answer == card
+    looks = modules.run(page, "calls.js", "return input.map(m.look);", parts)
+    assert looks == [calls.look(part) for part in parts]
 
 
 @pytest.mark.parametrize(

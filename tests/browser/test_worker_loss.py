@@ -44,8 +44,9 @@ def test_the_page_tells_the_loss_and_shows_the_continuation_without_a_reload(
     person.wait_for_answer(2)
     first, second = _texts(person)
     assert f"{first} {second}" == " ".join(map(str, range(1, 121)))
-    said = person.answers.first.locator("[data-slot=note]")
-    expect(said).to_contain_text("is not known. It may have been billed.")
+    said = person.answers.first.locator("[data-slot=card-title]")
+    expect(said).to_have_text("Left unknown, and the answer went on")
+    expect(person.page.get_by_text("The answer was interrupted and goes on here")).to_be_visible()
     transcript = person.page.locator("[data-slot=transcript]")
     before = transcript.inner_text()
 

@@ -214,6 +214,37 @@ def test_the_number_of_statements_is_the_same_for_20_and_2000_sessions(
     assert _statements(browser, "/") <= 8
 
 
+def test_a_page_of_a_long_conversation_with_many_calls_stays_light(
+    browser: Client, ann: User, conversation: Conversation
+) -> None:
+    _many_sessions(ann, 60)
+    for number in range(20):
+        conversation.prompt(f"question {number} " + "w " * 30)
+        conversation.promote()
+        message = conversation.begin_answer()
+        for index in range(3):
+            conversation.call(
+                message, "calculator", given={"expression": "1"}, output="x" * 9000, index=index
+            )
+        part = conversation.begin_text(message, index=3)
+        conversation.end_text(message, part, "word\n" * 400)
+        conversation.end_answer(message)
+
+    page = browser.get(f"/s/{conversation.session_id}")
+
+    assert len(page.content) <= 150_000
+    assert "question 19" in parsed(page).text(data_type="user")
+    assert "?before=" in page.content.decode()
+
+
+def test_the_newest_message_is_shown_whatever_its_length(browser: Client, conversation: Conversation) -> None:
+    conversation.exchange("one", "x" * 200_000)
+
+    page = parsed(browser.get(f"/s/{conversation.session_id}"))
+
+    assert len(page.text(kind="text", data_slot="text")) == 200_000
+
+
 def test_the_list_of_chats_shows_fifty_newest_first_and_leads_to_the_older_ones(
     browser: Client, ann: User
 ) -> None:

@@ -215,7 +215,7 @@ class Chat {
 
   #clicked({ target }) {
     const role = target.closest("[data-role]")?.dataset.role;
-    if (role === "retry-now") this.resume();
+    if (role === "stop-trying") this.stop();
     if (role === "copy") copyCode(target);
   }
 

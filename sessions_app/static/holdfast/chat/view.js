@@ -38,6 +38,7 @@ export class View {
     if (["message", "part", "append"].includes(kind)) this.heardAt = Date.now();
     if (kind === "append") return this.#append(id, text);
     if (kind === "part") this.#showPart(id);
+    if (kind === "emptied") this.#empty(id);
     if (kind === "message") this.#showMessage(id);
     if (kind === "prompts") this.showPrompts();
     this.showStatus();
@@ -65,6 +66,14 @@ export class View {
     say(why, note(this.state, message, this.words));
     this.#showRetry(element, message);
     this.#showAttempts(message);
+  }
+
+  #empty(id) {
+    const element = this.messages.get(id);
+    for (const part of element?.querySelectorAll("[data-part]") ?? []) {
+      this.texts.delete(part.dataset.part);
+      part.remove();
+    }
   }
 
   #showRetry(element, message) {
