@@ -17,23 +17,6 @@ def json(shape: Any, *, status: int = 200, content_type: str = JSON) -> HttpResp
     return response
 
 
-def attachment(content: bytes, *, kind: str, name: str) -> HttpResponse:
-    """A file to keep; whatever it holds, no browser shows it in the place of a page."""
-    response = HttpResponse(content, content_type=kind)
-    for header, value in attachment_headers(name).items():
-        response[header] = value
-    return response
-
-
-def attachment_headers(name: str) -> dict[str, str]:
-    """``name`` is made of letters, digits, dots and dashes."""
-    return {
-        "Content-Disposition": f'attachment; filename="{name}"',
-        "Content-Security-Policy": "default-src 'none'; sandbox",
-        "Cache-Control": "no-store",
-    }
-
-
 def nothing() -> HttpResponse:
     response = HttpResponse(status=204)
     del response["Content-Type"]

@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from schema.ids import is_client_session_id
 from schema.problems import SessionNotFound
-from sessions_app.api import answers, authentication, bodies, problems, threads
+from sessions_app.api import answers, authentication, bodies, files, problems, threads
 from sessions_app.api.openapi import Described
 from sessions_app.api.operation import Operation, operation_of
 from sessions_app.sessions.belongs import belongs
@@ -79,7 +79,7 @@ class Endpoint(APIView):
         method = "GET" if self.request.method == "HEAD" else self.request.method or ""
         if method not in _METHODS or not hasattr(self, method.lower()):
             raise exceptions.MethodNotAllowed(method[:20])
-        if not self.request.accepts(self.produces):
+        if self.produces != files.ANY and not self.request.accepts(self.produces):
             raise exceptions.NotAcceptable(f"This address answers with {self.produces} only.")
         return getattr(self, method.lower())
 

@@ -138,12 +138,13 @@ def _overflows(session: Session) -> Iterator[str]:
     for number, row in enumerate(_pages(rows, "pk")):
         about = {"id": row.pk, "is_text": row.is_text, "created_at": shapes.rfc3339(row.created_at)}
         yield f'{"," if number else ""}{_dump(about)[:-1]},"base64":"'
-        for piece in _content(row.pk):
+        for piece in content(row.pk):
             yield base64.b64encode(piece).decode("ascii")
         yield '"}'
 
 
-def _content(overflow_id: str) -> Iterator[bytes]:
+def content(overflow_id: str) -> Iterator[bytes]:
+    """A stored output in pieces."""
     position = 1
     while piece := _piece(overflow_id, position):
         yield piece

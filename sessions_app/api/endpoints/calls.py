@@ -1,21 +1,23 @@
 """Tool calls: what was asked for, what became of it, and what waits for a person."""
 
 import re
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
 
-from django.http import HttpResponse
+from django.http import HttpResponse, HttpResponseBase
 
 from schema.ids import MAX_LENGTH
 from schema.problems import CallNotFound
 from sessions_app import sessions
-from sessions_app.api import answers, bodies, paging, problems
+from sessions_app.api import answers, bodies, files, paging, problems
 from sessions_app.api.endpoint import Endpoint, require_session
 from sessions_app.api.operation import operation
 from sessions_app.models import MessagePart, ToolOverflow
-from sessions_app.sessions import undecided
+from sessions_app.sessions import export, undecided
 
 NEWEST_FIRST: Final = paging.Order(name="tool-calls", columns=("started_at", "id"), direction="desc")
+_TEXT: Final = ("text/plain; charset=utf-8", "txt")
+_BYTES: Final = ("application/octet-stream", "bin")
 _PART_ID: Final = re.compile(r"prt_[A-Za-z0-9-]{8,64}\Z")
 
 
@@ -54,14 +56,18 @@ class OneCall(OfCall):
 
 
 class CallOutput(OfCall):
-    """What a tool returned may be anything: it is only ever handed over as a file."""
+    """What a tool returned may be anything."""
 
-    produces = "application/octet-stream"
+    produces = files.ANY
 
     @operation("The whole output of a call whose shape holds only its beginning")
-    def get(self, *, call_id: str) -> HttpResponse:
-        stored = ToolOverflow.objects.filter(pk=self.call.overflow, session_id=self.call.session_id).first()
+    def get(self, *, call_id: str) -> Coroutine[Any, Any, HttpResponseBase]:
+        stored = self._stored()
         if stored is None:
             raise problems.NoOverflow(call_id)
-        kind, name = ("text/plain; charset=utf-8", "txt") if stored.is_text else (self.produces, "bin")
-        return answers.attachment(bytes(stored.content), kind=kind, name=f"{call_id}.{name}")
+        kind, suffix = _TEXT if stored.is_text else _BYTES
+        return files.stream(export.content(stored.pk), kind=kind, name=f"{call_id}.{suffix}")
+
+    def _stored(self) -> ToolOverflow | None:
+        rows = ToolOverflow.objects.filter(pk=self.call.overflow, session_id=self.call.session_id)
+        return rows.defer("content").first()
