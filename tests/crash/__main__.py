@@ -11,6 +11,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 from schema.events import MANIFEST
@@ -36,19 +37,27 @@ def main() -> int:
             print("postgresql is skipped: no server answers")
             codes.append(int(os.environ.get("HOLDFAST_TEST_REQUIRE") == "all" or bool(options.database)))
             continue
-        with tempfile.TemporaryDirectory(prefix="holdfast-crash-") as directory:
-            with databases.template(database, Path(directory)) as template:
-                codes.append(_run(template, options))
+        with ExitStack() as held:
+            directory = held.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-crash-"))
+            template = held.enter_context(databases.template(database, Path(directory)))
+            codes.append(_run(template, options))
     return max(codes)
 
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.crash", description=__doc__)
     parser.add_argument("--database", action="append", choices=("sqlite", "postgresql"), help="default: both")
-    parser.add_argument("--sample", type=int, default=0, metavar="N", help="only N points, each in another chapter")
-    parser.add_argument("--seed", type=int, default=None, help="which ones; printed, so that a run can be repeated")
     parser.add_argument(
-        "--point", default="", metavar="K:before|after", help="one point; K counts through all chapters, or CHAPTER:K"
+        "--sample", type=int, default=0, metavar="N", help="only N points, each in another chapter"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=None, help="which ones; printed, so that a run can be repeated"
+    )
+    parser.add_argument(
+        "--point",
+        default="",
+        metavar="K:before|after",
+        help="one point; K counts through all chapters, or CHAPTER:K",
     )
     parser.add_argument("--chapter", action="append", default=[], help="only this chapter")
     return parser.parse_args()
@@ -62,7 +71,10 @@ def _run(template: Template, options: argparse.Namespace) -> int:
     undisturbed = _play([Point(chapter=chapter) for chapter in chapters], template)
     counts = {outcome.point.chapter.name: len(outcome.commits) for outcome in undisturbed}
     commits = sum(counts.values())
-    print(f"{template.database}: an undisturbed run makes {commits} commits in {len(chapters)} chapters", flush=True)
+    print(
+        f"{template.database}: an undisturbed run makes {commits} commits in {len(chapters)} chapters",
+        flush=True,
+    )
     points = _points(chapters, counts)
     if options.sample:
         points = _spread(points, chapters, options.sample, chooser)
@@ -76,7 +88,9 @@ def _run(template: Template, options: argparse.Namespace) -> int:
     is_whole = not (options.sample or options.point or options.chapter)
     if is_whole and tried < commits:
         print(f"{template.database}: only {tried} points were reached, of at least {commits}")
-    print(f"{template.database} crash points: {tried}, violations: {sum(len(each.violations) for each in violated)}")
+    print(
+        f"{template.database} crash points: {tried}, violations: {sum(len(each.violations) for each in violated)}"
+    )
     return int(bool(violated) or (is_whole and tried < commits) or tried == 0)
 
 
@@ -96,7 +110,9 @@ def _points(chapters: Sequence[Chapter], counts: Counts) -> list[Point]:
     ]
 
 
-def _spread(points: list[Point], chapters: Sequence[Chapter], size: int, chooser: random.Random) -> list[Point]:
+def _spread(
+    points: list[Point], chapters: Sequence[Chapter], size: int, chooser: random.Random
+) -> list[Point]:
     chosen = [chooser.choice([each for each in points if each.chapter is chapter]) for chapter in chapters]
     rest = [each for each in points if each not in chosen]
     return chosen + chooser.sample(rest, max(0, min(size - len(chosen), len(rest))))
@@ -107,7 +123,9 @@ def _named(text: str, points: list[Point]) -> Point:
     name, _, number = where.rpartition(":")
     if not name:
         return points[2 * (int(number) - 1) + (how == "after")]
-    return next(each for each in points if (each.chapter.name, each.number, each.how) == (name, int(number), how))
+    return next(
+        each for each in points if (each.chapter.name, each.number, each.how) == (name, int(number), how)
+    )
 
 
 def _play(points: Sequence[Point], template: Template) -> list[Outcome]:
@@ -124,7 +142,7 @@ def _play(points: Sequence[Point], template: Template) -> list[Outcome]:
 def _until_reached(point: Point, template: Template) -> Outcome:
     for _ in range(TRIES):
         outcome = matrix.run(point, template)
-        if outcome.was_reached or not point.number or outcome.violations:
+        if outcome.was_reached or not point.how or outcome.violations:
             break
     return outcome
 
@@ -133,14 +151,14 @@ def _tell(outcome: Outcome) -> None:
     if outcome.violations:
         print(f"VIOLATION at {outcome.point} ({outcome.hit})", *outcome.violations, sep="\n    ")
         print(outcome.output[-4000:], flush=True)
-    elif outcome.point.number and not outcome.was_reached:
+    elif outcome.point.how and not outcome.was_reached:
         print(f"not reached: {outcome.point}", flush=True)
 
 
 def _tell_unmade(undisturbed: Sequence[Outcome]) -> None:
     """Name the events that no chapter makes, so that new ones are not forgotten here."""
     made = {event for outcome in undisturbed for commit in outcome.commits for event in commit["events"]}
-    unmade = sorted({kind for kind, _ in MANIFEST} - made)
+    unmade = sorted({kind.type for kind in MANIFEST} - made)
     if unmade:
         print(f"events that the script does not make: {', '.join(unmade)}", flush=True)
 

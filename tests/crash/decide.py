@@ -1,6 +1,7 @@
 """A process: ``SESSION ID ACTION``, a decision as the services take it; one that comes too late changes nothing."""
 
 import sys
+from typing import Any
 
 import django
 
@@ -13,7 +14,7 @@ def main(session: str, subject: str, action: str) -> None:
     from schema.problems import Problem
     from sessions_app import sessions
 
-    said = {"session_id": session, "action": action, "by": "ann", "now": timezone.now()}
+    said: dict[str, Any] = {"session_id": session, "action": action, "by": "ann", "now": timezone.now()}
     try:
         if subject.startswith("att_"):
             decisions.decide_attempt(attempt_id=subject, **said)

@@ -155,11 +155,15 @@ class Driver:
 
     def until_entered(self, session: str, tool: str, given: Json) -> None:
         self.until(
-            lambda: any(
-                line["session"] == session and line["tool"] == tool and given.items() <= line["input"].items()
-                for line in self.house.lines("ledger")
-            )
-            or self.is_at_rest(session),
+            lambda: (
+                any(
+                    line["session"] == session
+                    and line["tool"] == tool
+                    and given.items() <= line["input"].items()
+                    for line in self.house.lines("ledger")
+                )
+                or self.is_at_rest(session)
+            ),
             f"{tool} entered in {session}",
         )
 

@@ -141,9 +141,13 @@ class House:
 
     def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """One request, repeated as it is until it is answered."""
-        return until(
-            lambda: self._try(method, path, body), within=PATIENCE_SECONDS, what=f"an answer to {method} {path}"
+        answer = until(
+            lambda: self._try(method, path, body),
+            within=PATIENCE_SECONDS,
+            what=f"an answer to {method} {path}",
         )
+        assert answer is not None
+        return answer
 
     def _try(self, method: str, path: str, body: Any) -> tuple[int, Any] | None:
         self.mend()

@@ -9,8 +9,9 @@ def main() -> None:
 
     from recovery.models import RecoveryClaim
 
+    constraints, RecoveryClaim._meta.constraints = RecoveryClaim._meta.constraints, []
     with connection.schema_editor() as editor:
-        for constraint in RecoveryClaim._meta.constraints:
+        for constraint in constraints:
             editor.remove_constraint(RecoveryClaim, constraint)
 
 

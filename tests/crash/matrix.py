@@ -20,14 +20,19 @@ from tests.crash.provider import Provider
 
 @dataclass(frozen=True, kw_only=True)
 class Point:
-    """Before or after the number-th commit of a chapter; number 0 is no point: nothing is disturbed."""
+    """Before or after the number-th commit of a chapter, or the first of a verb; without: nothing is disturbed."""
 
     chapter: Chapter
     number: int = 0
+    verb: str = ""
     how: str = ""
 
+    @property
+    def where(self) -> str:
+        return f"{self.verb or self.number}:{self.how}" if self.how else ""
+
     def __str__(self) -> str:
-        return f"{self.chapter.name}:{self.number}:{self.how}" if self.number else f"{self.chapter.name}, undisturbed"
+        return f"{self.chapter.name}:{self.where}" if self.how else f"{self.chapter.name}, undisturbed"
 
 
 @dataclass(kw_only=True)
@@ -65,8 +70,7 @@ def run(
         provider = held.enter_context(Provider())
         house = House(
             directory=directory, url=url, token=template.token, provider_url=provider.base_url,
-            point=f"{point.number}:{point.how}" if point.number else "", mutation=mutation,
-            more=point.chapter.environ,
+            point=point.where, mutation=mutation, more=point.chapter.environ,
         )  # fmt: skip
         held.callback(house.kill)
         if prepare is not None:
@@ -83,7 +87,10 @@ def run(
 def _play(chapter: Chapter, driver: Driver, outcome: Outcome) -> None:
     """A script that cannot go on is a violation, and what is left then is checked all the same."""
     driver.house.start(workers=chapter.workers)
-    for act in (lambda: chapter.script(driver), lambda: driver.faults.extend(promises.broken(_gather(driver)))):
+    for act in (
+        lambda: chapter.script(driver),
+        lambda: driver.faults.extend(promises.broken(_gather(driver))),
+    ):
         try:
             act()
         except AssertionError as stuck:

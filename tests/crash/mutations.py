@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -19,7 +20,7 @@ from typing import Final
 from tests.crash import databases, matrix, mutants
 from tests.crash.chapters import Chapter, named
 from tests.crash.databases import Template
-from tests.crash.driver import Driver
+from tests.crash.driver import Driver, Json
 from tests.crash.house import House
 from tests.crash.matrix import Outcome, Point
 from tests.support import servers
@@ -30,18 +31,29 @@ _SHORT_LEASE: Final = {"HOLDFAST_HEARTBEAT_SECONDS": "0.4", "HOLDFAST_LEASE_SECO
 def _stale(d: Driver) -> None:
     """The owner stops for longer than its lease, others take over and answer, then it goes on."""
     s = d.session()
-    d.prompt(s, "Tell me #plain-a")
+    d.call(s, "#call-a", ("charge", {"amount": 6}))
     d.until((d.house.directory / "frozen").exists, "a frozen worker")
     d.finish(s)
     asked, events, told = len(d.provider.journal), len(d.events(s)), d.house.output.count("drain.")
     os.kill(int((d.house.directory / "frozen").read_text()), signal.SIGCONT)
     d.until(
-        lambda: len(d.provider.journal) > asked
-        or len(d.events(s)) > events
-        or d.house.output.count("drain.") > told,
+        lambda: (
+            len(d.provider.journal) > asked
+            or len(d.events(s)) > events
+            or d.house.output.count("drain.") > told
+        ),
         "a sign of the worker that goes on",
     )
+    d.until(lambda: all(asked.is_over for asked in d.provider.journal), "the end of every request")
+    d.until(lambda: not _open_steps(d.events(s)), "the end of every step")
     d.finish(s)
+
+
+def _open_steps(events: list[Json]) -> set[str]:
+    started = {event["data"]["message"] for event in events if event["type"] == "step.started"}
+    return started - {
+        event["data"]["message"] for event in events if event["type"] in ("step.ended", "step.failed")
+    }
 
 
 def _race(d: Driver) -> None:
@@ -77,9 +89,8 @@ class Mutation:
 
 
 MUTATIONS: Final = (
-    Mutation(fault="fence", chapter=STALE, verb="execution.stages.begin", how="frozen"),
-    Mutation(fault="fence", chapter=STALE, verb="execution.stages.prepare", how="frozen"),
-    Mutation(fault="fence", chapter=STALE, verb="execution.recorder.dispatch", how="frozen"),
+    Mutation(fault="fence", chapter=STALE, verb="stages.begin", how="frozen"),
+    Mutation(fault="fence", chapter=STALE, verb="recorder._complete", how="frozen"),
     Mutation(
         fault="claim",
         chapter=RACE,
@@ -87,20 +98,14 @@ MUTATIONS: Final = (
         prepare=lambda house: house.run("-m", "tests.crash.loosen"),
     ),
     Mutation(fault="write-ahead", chapter=named("tools")),
-    Mutation(fault="owed-run", chapter=named("refusals"), verb="execution.stages.begin"),
+    Mutation(fault="owed-run", chapter=named("refusals"), verb="stages.begin"),
 )
-
-_ORDER: Final = ("sessions.create", "inbox.admit", "execution.stages.begin", "execution.stages.prepare",
-                 "execution.recorder.dispatch")  # fmt: skip
-"""How every chapter begins: one commit each."""
 
 
 def _point(mutation: Mutation) -> Point:
     if not mutation.verb:
         return Point(chapter=mutation.chapter)
-    return Point(
-        chapter=mutation.chapter, number=_ORDER.index(mutation.verb) + 1, how=mutation.how
-    )
+    return Point(chapter=mutation.chapter, verb=mutation.verb, how=mutation.how)
 
 
 def _play(mutation: Mutation, template: Template, fault: str) -> Outcome:
@@ -129,9 +134,10 @@ def main() -> int:
     if options.database == "postgresql" and not servers.is_there("postgresql"):
         parser.error("no PostgreSQL answers")
     chosen = [each for each in MUTATIONS if not options.fault or each.fault in options.fault]
-    with tempfile.TemporaryDirectory() as directory:
-        with databases.template(options.database, Path(directory)) as template:
-            results = [check(mutation, template) for mutation in chosen]
+    with ExitStack() as held:
+        directory = held.enter_context(tempfile.TemporaryDirectory())
+        template = held.enter_context(databases.template(options.database, Path(directory)))
+        results = [check(mutation, template) for mutation in chosen]
     unseen = results.count(False)
     print(f"{options.database} mutations: {len(results)}, unseen: {unseen}")
     return int(unseen > 0)

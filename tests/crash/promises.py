@@ -54,7 +54,7 @@ def broken(evidence: Evidence) -> list[str]:
     found = [*_prompts(evidence), *_requests(evidence), *_entries(evidence), *_claims(evidence)]
     found += [f"log: {difference}" for difference in evidence.looked["differences"]]
     for seen in evidence.sessions:
-        for check in (_log, _rest, _turns, _parts, _budgets):
+        for check in (_log, _rest, _asked_for, _turns, _parts, _budgets):
             found += check(seen, evidence)
     return found
 
@@ -136,6 +136,15 @@ def _entries(evidence: Evidence) -> Iterator[str]:
         for event in seen.events
         if event["type"] == "tool.called"
     }
+    settled = {
+        event["data"]["part"]: event["time"]
+        for seen in evidence.sessions
+        for event in seen.events
+        if event["type"] in ("tool.failed", "tool.succeeded")
+    }
+    for line in evidence.ledger:
+        if line["call"] in settled and _seconds(settled[line["call"]]) < line["at"]:
+            yield f"P3: {line['call']} ({line['tool']}) was entered after its end was told"
     for call, times in Counter(line["call"] for line in evidence.ledger).items():
         if times > 1:
             yield f"P5: call {call} was entered {times} times"
@@ -146,7 +155,9 @@ def _entries(evidence: Evidence) -> Iterator[str]:
         yield from _entry(line, calls, called, before)
 
 
-def _entry(line: Json, calls: dict[str, Json], called: dict[str, str], before: dict[str, Json]) -> Iterator[str]:
+def _entry(
+    line: Json, calls: dict[str, Json], called: dict[str, str], before: dict[str, Json]
+) -> Iterator[str]:
     call = line["call"]
     if call not in called:
         yield f"P6: {call} ({line['tool']}) was entered without tool.called"
@@ -181,7 +192,9 @@ def _claims(evidence: Evidence) -> Iterator[str]:
     by_id = {each["id"]: each for each in claims}
     for seen in evidence.sessions:
         told = [event["data"] for event in seen.events if event["type"] == "recovery.claimed"]
-        if sorted(each["claim"] for each in told) != sorted(c for c in by_id if by_id[c]["session_id"] == seen.id):
+        if sorted(each["claim"] for each in told) != sorted(
+            c for c in by_id if by_id[c]["session_id"] == seen.id
+        ):
             yield f"P7: {seen.id} tells of {len(told)} claims and has others"
         yield from _continuations(seen, told)
 
@@ -224,6 +237,23 @@ def _rest(seen: Seen, evidence: Evidence) -> Iterator[str]:
 
 
 # P3, P9
+
+
+def _asked_for(seen: Seen, evidence: Evidence) -> Iterator[str]:
+    """A whole answer without calls is the end, until somebody says something."""
+    is_answered = has_calls = False
+    for event in seen.events:
+        match event["type"]:
+            case "step.started":
+                if is_answered:
+                    yield f"P3: {event['data']['message']} was begun although nothing was owed"
+                has_calls = False
+            case "tool.input.started":
+                has_calls = True
+            case "step.ended":
+                is_answered = not has_calls
+            case "prompt.promoted":
+                is_answered = False
 
 
 def _turns(seen: Seen, evidence: Evidence) -> Iterator[str]:

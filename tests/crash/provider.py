@@ -172,13 +172,16 @@ class _Handler(BaseHTTPRequestHandler):
             called = {"name": name, "arguments": json.dumps(given)}
             call_id = f"call_{len(self.stub.journal)}_{index}"
             self._send(
-                asked, {"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": called}]}
+                asked,
+                {"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": called}]},
             )
         self._end(asked, "tool_calls")
 
     def _end(self, asked: Asked, finish: str) -> None:
         self._send(asked, {}, finish)
-        self._write({"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10}})
+        self._write(
+            {"choices": [], "usage": {"prompt_tokens": 5, "completion_tokens": 5, "total_tokens": 10}}
+        )
         self.wfile.write(b"data: [DONE]\n\n")
         self.wfile.flush()
 

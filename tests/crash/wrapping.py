@@ -18,7 +18,8 @@ PROJECT: Final = Path(__file__).resolve().parent.parent.parent
 DIRECTORY: Final = "HOLDFAST_CRASH_DIRECTORY"
 """Where the counter, the journal and the marks of a house lie; unset: nothing is wrapped."""
 POINT: Final = "HOLDFAST_CRASH_POINT"
-"""``K:before``, ``K:after`` (kill) or ``K:frozen`` (stop after the commit); unset: only count."""
+"""``K:before``, ``K:after`` (kill) or ``K:frozen`` (stop after the commit); unset: only count. K is the number
+of a commit, or a verb: then the first commit of this verb."""
 MUTATION: Final = "HOLDFAST_CRASH_MUTATION"
 
 _PRODUCT: Final = (f"{PROJECT}/sessions_app/", f"{PROJECT}/recovery/")
@@ -39,7 +40,7 @@ def _wrap_commit(directory: Path, point: str) -> None:
     from django.db.backends.base.base import BaseDatabaseWrapper
 
     commit = BaseDatabaseWrapper.commit
-    number, _, how = point.partition(":")
+    where, _, how = point.partition(":")
 
     def counted(self: BaseDatabaseWrapper) -> None:
         found = _look_up()
@@ -47,14 +48,14 @@ def _wrap_commit(directory: Path, point: str) -> None:
             commit(self)
             return
         mine = _count(directory, *found)
-        if str(mine) == number and how == "before":
-            _die(directory)
+        is_here = str(mine) == where or (found[0].endswith(f".{where}") and not _is_marked(directory))
+        if is_here and how == "before":
+            _mark(directory, "killed", signal.SIGKILL)
         commit(self)
-        if str(mine) == number and how == "after":
-            _die(directory)
-        if str(mine) == number and how == "frozen":
-            (directory / "frozen").write_text(str(os.getpid()))
-            os.kill(os.getpid(), signal.SIGSTOP)
+        if is_here and how == "after":
+            _mark(directory, "killed", signal.SIGKILL)
+        if is_here and how == "frozen":
+            _mark(directory, "frozen", signal.SIGSTOP)
 
     BaseDatabaseWrapper.commit = counted  # type: ignore[method-assign]
 
@@ -100,9 +101,14 @@ def _role() -> str:
     return os.environ.get("HOLDFAST_ROLE") or "command"
 
 
-def _die(directory: Path) -> None:
-    (directory / "killed").write_text(str(os.getpid()))
-    os.kill(os.getpid(), signal.SIGKILL)
+def _mark(directory: Path, name: str, number: signal.Signals) -> None:
+    """Tell the driver, then go."""
+    (directory / name).write_text(str(os.getpid()))
+    os.kill(os.getpid(), number)
+
+
+def _is_marked(directory: Path) -> bool:
+    return (directory / "killed").exists() or (directory / "frozen").exists()
 
 
 def _mutate_after_setup(name: str) -> None:
@@ -110,7 +116,7 @@ def _mutate_after_setup(name: str) -> None:
     from django.apps.registry import Apps
 
     populate: Callable[..., Any] = Apps.populate
-    done = []
+    done: list[str] = []
 
     def populated(self: Apps, *arguments: Any, **named: Any) -> None:
         populate(self, *arguments, **named)
