@@ -51,7 +51,7 @@ def statuses(sessions: Sequence[Session], *, now: datetime) -> dict[str, Status]
 
 
 def _asks(session: Any) -> bool:
-    """Whether what is unknown is left to people; with the policy ``off`` it is only shown."""
+    """Whether what is unknown is left to people, once nobody else is asked; under ``off`` it is only shown."""
     return agents.recovery_policy(session, session.agent_policy or "") != "off"
 
 
@@ -120,7 +120,7 @@ def _status(session: Session, found: _Found, *, asks: bool, now: datetime) -> St
         retry=owner_alive and found.retry is not None,
         waiting=bool(found.waiting_calls),
         parked=session.parked,
-        undecided=asks and bool(found.unknown or found.unknown_calls),
+        undecided=asks and not session.inquiry and bool(found.unknown or found.unknown_calls),
         due=session.owed_at is not None or found.newest_wanting_wake > (session.hold_seq or 0),
     )
     return Status(

@@ -15,10 +15,13 @@ _WAITING = Q(ended_at=None, approval="waiting")
 
 
 def needing_decision(rows: "QuerySet[Session]", wanted: bool = True) -> "QuerySet[Session]":
-    """The sessions whose state is ``needs_decision``, or all others."""
+    """The sessions whose state is ``needs_decision``, or all others.
+
+    While a provider is to be asked first, nothing is left to people.
+    """
     attempts = ProviderAttempt.objects.filter(_UNDECIDED, session_id=OuterRef("pk"), purpose="step")
     calls = MessagePart.objects.filter(session_id=OuterRef("pk"))
-    unknown = Exists(attempts) | Exists(calls.filter(_UNDECIDED))
+    unknown = Q(inquiry="") & (Exists(attempts) | Exists(calls.filter(_UNDECIDED)))
     needs = Q(owner=None) & ~Exists(calls.filter(_WAITING)) & (Q(parked=True) | (_asks() & unknown))
     return rows.filter(needs if wanted else ~needs)
 

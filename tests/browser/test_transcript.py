@@ -122,6 +122,26 @@ def test_the_end_of_a_part_replaces_its_text_and_closes_it(page: Page) -> None:
     assert not played["gap"]
 
 
+def test_an_answer_that_is_told_anew_replaces_what_was_received_of_it(page: Page) -> None:
+    error = {"error_class": "partial", "reason": "cut", "message": "Cut."}
+    played = play(
+        page,
+        [
+            *STARTED, delta(0, "Hel"),
+            event(3, "text.ended", message="a", part="p", text="Hel"),
+            event(4, "attempt.unknown", message="a", attempt="t", error=error),
+            event(5, "step.failed", message="a", outcome="unknown", error=error, notice="Cut."),
+            event(6, "attempt.resumed", message="a", attempt="t", keeps_parts=False),
+            event(7, "text.started", message="a", part="q", index=0), delta(0, "Hello", "q"),
+        ],
+    )  # fmt: skip
+
+    assert played["shown"][-4:] == ["Hel", "", "", "Hello"]
+    (message,) = played["messages"]
+    assert (message["state"], message["error"], message["parts"]) == ("running", None, ["q"])
+    assert message["attempts"] == {}
+
+
 def test_live_text_that_is_faster_than_its_event_is_kept_for_it(page: Page) -> None:
     played = play(page, [STARTED[0], delta(0, "early "), delta(6, "bird"), STARTED[1]])
 

@@ -289,3 +289,17 @@ def test_a_step_that_began_meanwhile_is_a_newer_turn(ann: Caller, session_id: st
     assert ask(ann, attempt).json()["state"] == "settled"
 
     assert world.row(session_id).inquiry == ""
+
+
+def test_while_a_provider_is_to_be_asked_nothing_is_left_to_a_person(
+    ann: Caller, session_id: str, keeper: Keeper
+) -> None:
+    scenes.say(session_id)
+    attempt = scenes.unknown_attempt(session_id)
+    kept(attempt)
+    assert ann.get(f"/sessions/{session_id}/status").json()["state"] == "needs_decision"
+
+    ask(ann, attempt)
+
+    assert ann.get(f"/sessions/{session_id}/status").json()["state"] == "queued"
+    assert ann.get("/sessions?needs_decision=true").json()["results"] == []

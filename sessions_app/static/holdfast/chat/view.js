@@ -39,6 +39,7 @@ export class View {
     if (kind === "append") return this.#append(id, text);
     if (kind === "part") this.#showPart(id);
     if (kind === "emptied") this.#empty(id);
+    if (kind === "emptied") this.#empty(id);
     if (kind === "message") this.#showMessage(id);
     if (kind === "prompts") this.showPrompts();
     this.showStatus();
@@ -66,6 +67,14 @@ export class View {
     say(why, note(this.state, message, this.words));
     this.#showRetry(element, message);
     this.#showAttempts(message);
+  }
+
+  #empty(id) {
+    const element = this.messages.get(id);
+    for (const part of element?.querySelectorAll("[data-part]") ?? []) {
+      this.texts.delete(part.dataset.part);
+      part.remove();
+    }
   }
 
   #empty(id) {
