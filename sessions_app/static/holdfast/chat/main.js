@@ -5,6 +5,7 @@ import { Decisions } from "./cards.js";
 import { Composer } from "./composer.js";
 import { Connection, backoff } from "./connection.js";
 import { newId } from "./identity.js";
+import { loadMarkdown } from "./markdown.js";
 import { Outbox } from "./outbox.js";
 import { readState, words } from "./page.js";
 import { Sidebar } from "./sidebar.js";
@@ -44,6 +45,7 @@ class Chat {
   }
 
   start() {
+    loadMarkdown().then((markdown) => markdown !== null && this.view.format(markdown));
     if (this.state.session === null) return this.#resumeCreation();
     for (const prompt of this.outbox.prompts(this.state.session)) this.#trackUnsent(prompt);
     this.view.showPrompts();

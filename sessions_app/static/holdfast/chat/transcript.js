@@ -171,7 +171,6 @@ const HANDLERS = {
   "attempt.settled": (state, data) => forgetAttempt(state, data),
   "attempt.unknown": attemptUnknown,
   "attempt.resumed": attemptResumed,
-  "attempt.resumed": attemptResumed,
   "attempt.decided": attemptDecided,
 };
 
@@ -328,19 +327,6 @@ function attemptUnknown(state, data) {
   const answered = message.answered === data.attempt || data.error.error_class === "partial";
   message.attempts.set(data.attempt, { id: data.attempt, reason: data.error.reason, answered, decision: null });
   return [{ kind: "message", id: message.id }];
-}
-
-/** Its provider told what became of it: the answer is written on, mostly anew. */
-function attemptResumed(state, data) {
-  const message = state.messages.get(data.message);
-  if (message === undefined) return [];
-  message.attempts.delete(data.attempt);
-  Object.assign(message, { state: "running", error: null, notice: null });
-  const changed = { kind: "message", id: message.id };
-  if (data.keeps_parts) return [changed];
-  for (const id of message.parts) state.parts.delete(id);
-  message.parts = [];
-  return [{ kind: "emptied", id: message.id }, changed];
 }
 
 /** Its provider told what became of it: the answer is written on, mostly anew. */

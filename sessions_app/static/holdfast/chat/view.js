@@ -3,6 +3,7 @@
 import { fold, showCall } from "./calls.js";
 import { attemptCard, callCard, showCard } from "./cards.js";
 import { copyOf, say, setText, slot } from "./markup.js";
+import { Formatted } from "./markdown.js";
 import { newestMessage, undecided } from "./transcript.js";
 import { RUNNING, bannerWords, line, note, pill, retryWords, sessionNote } from "./words.js";
 
@@ -17,6 +18,8 @@ export class View {
     Object.assign(this, { root, state, words, acts });
     this.messages = new Map();
     this.texts = new Map();
+    this.formatted = new Map();
+    this.markdown = null;
     this.frozen = false;
     this.isLost = false;
     this.following = true;
@@ -29,6 +32,20 @@ export class View {
     this.#watchScrolling();
   }
 
+  /** From now on answers are shown formatted. */
+  format(markdown) {
+    this.markdown = markdown;
+    for (const id of Array.from(this.state.parts.keys()).reverse()) this.#format(id);
+  }
+
+  #format(id) {
+    const part = this.state.parts.get(id);
+    if (this.markdown === null || part.kind !== "text") return;
+    const place = slot(this.texts.get(id).closest("[data-part]"), "formatted");
+    if (!this.formatted.has(id)) this.formatted.set(id, new Formatted({ place, markdown: this.markdown }));
+    this.formatted.get(id).update(part.text, { isFinal: part.state !== "open" });
+  }
+
   /** Show what changed. */
   redo(changes) {
     for (const change of changes) this.#redo(change);
@@ -38,7 +55,6 @@ export class View {
     if (["message", "part", "append"].includes(kind)) this.heardAt = Date.now();
     if (kind === "append") return this.#append(id, text);
     if (kind === "part") this.#showPart(id);
-    if (kind === "emptied") this.#empty(id);
     if (kind === "emptied") this.#empty(id);
     if (kind === "message") this.#showMessage(id);
     if (kind === "prompts") this.showPrompts();
@@ -67,14 +83,6 @@ export class View {
     say(why, note(this.state, message, this.words));
     this.#showRetry(element, message);
     this.#showAttempts(message);
-  }
-
-  #empty(id) {
-    const element = this.messages.get(id);
-    for (const part of element?.querySelectorAll("[data-part]") ?? []) {
-      this.texts.delete(part.dataset.part);
-      part.remove();
-    }
   }
 
   #empty(id) {
@@ -139,6 +147,7 @@ export class View {
     setText(text, part.text);
     const label = slot(element, "label");
     if (label !== null) setText(label, part.state === "open" ? "Thinking…" : "Thoughts");
+    this.#format(id);
   }
 
   #showCall(element, part) {
@@ -166,6 +175,7 @@ export class View {
     const element = this.texts.get(id);
     if (element.lastChild === null) element.append(text);
     else element.lastChild.appendData(text);
+    this.#format(id);
   }
 
   /** Stop: the text stands still at once, whatever still arrives. */
