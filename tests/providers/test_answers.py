@@ -178,6 +178,68 @@ async def test_redacted_thinking_is_a_part_that_can_be_sent_back() -> None:
     assert port.ReasoningDelta("reasoning:7", "") in came.items
 
 
+def served(kind: str, result: dict[str, Any], **call: Any) -> list[bytes]:
+    """An answer of Anthropic with one call that it ran."""
+    return [
+        fixtures.START,
+        fixtures.block(0, kind, id="srvtoolu_1", name="look", input={}, **call),
+        fixtures.block_delta("input_json_delta", 0, partial_json="{}"),
+        fixtures.block_stop(0),
+        fixtures.event("content_block_start", index=1, content_block={"tool_use_id": "srvtoolu_1"} | result),
+        fixtures.block_stop(1),
+        fixtures.block(2, text="Hi"),
+        fixtures.block_stop(2),
+        *fixtures.END,
+    ]
+
+
+def told(came: Result) -> port.CallResult:
+    (result,) = [item for item in came.items if isinstance(item, port.CallResult)]
+    return result
+
+
+async def test_the_result_of_a_tool_that_anthropic_ran_is_kept_as_it_came() -> None:
+    found: dict[str, Any] = {
+        "type": "web_search_tool_result",
+        "content": [{"title": "T", "url": "u", "encrypted": "x"}],
+    }
+
+    came = await play(message_reader(), *served("server_tool_use", found))
+
+    assert told(came) == port.CallResult("call:0", "T u", replay={"tool_use_id": "srvtoolu_1", **found})
+    assert came.replay("call:0") == {}
+
+
+async def test_a_call_of_a_connected_server_keeps_which_one() -> None:
+    found = {"type": "mcp_tool_result", "is_error": False, "content": [{"type": "text", "text": "Noted."}]}
+
+    came = await play(message_reader(), *served("mcp_tool_use", found, server_name="notes"))
+
+    assert came.replay("call:0") == {"type": "mcp_tool_use", "server_name": "notes"}
+    assert (told(came).output, told(came).is_error) == ("Noted.", False)
+
+
+@pytest.mark.parametrize(
+    "result",
+    [
+        {
+            "type": "web_search_tool_result",
+            "content": {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"},
+        },
+        {"type": "mcp_tool_result", "is_error": True, "content": []},
+    ],
+)
+async def test_a_tool_that_failed_at_anthropic_failed(result: dict[str, Any]) -> None:
+    assert told(await play(message_reader(), *served("server_tool_use", result))).is_error
+
+
+async def test_a_result_of_a_call_that_nobody_made_is_skipped() -> None:
+    came = await play(message_reader(), *served("surprise", {"type": "web_search_tool_result"}))
+
+    assert came.text == "Hi"
+    assert not [item for item in came.items if isinstance(item, port.CallResult)]
+
+
 async def test_reasoning_that_deepseek_wants_back_is_marked() -> None:
     marked = await play(
         chat_reader(), fixtures.delta(reasoning_content="p"), fixtures.delta("stop", content="x")

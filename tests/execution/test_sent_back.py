@@ -1,0 +1,140 @@
+"""What a provider wants back with its own answers is kept by a step and sent with the next request."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from sessions_app import sessions
+from sessions_app.models import MessagePart
+from tests.execution.conftest import Chat, Worker
+from tests.support.processes import free_port
+from tests.support.stub_process import StubProcess
+from tests.support.stub_provider import Script, answer
+
+RESULT: Any = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srvtoolu_1",
+    "content": [{"type": "web_search_result", "title": "Weather", "url": "https://example.org"}],
+}
+THOUGHT: Any = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "x"}
+SEARCH: Any = {
+    "type": "web_search_call",
+    "id": "ws_1",
+    "status": "completed",
+    "action": {"type": "search", "query": "weather"},
+}
+MESSAGE: Any = {
+    "type": "message",
+    "id": "msg_1",
+    "role": "assistant",
+    "status": "completed",
+    "content": [{"type": "output_text", "text": "Sunny.", "annotations": []}],
+}
+
+
+@pytest.fixture
+def stub() -> Iterator[StubProcess]:
+    with StubProcess.running(free_port()) as stub:
+        yield stub
+
+
+@pytest.fixture
+def person(worker: Worker, stub: StubProcess, settings: Any, django_user_model: Any) -> Any:
+    settings.OPENAI_BASE_URL = f"{stub.url}/v1"
+    settings.ANTHROPIC_BASE_URL = stub.url
+    return django_user_model.objects.create_user("ann")
+
+
+def event(kind: str, **fields: Any) -> str:
+    return f"event: {kind}\ndata: {json.dumps({'type': kind} | fields)}\n\n"
+
+
+def block(index: int, **block: Any) -> list[str]:
+    return [
+        event("content_block_start", index=index, content_block=block),
+        event("content_block_stop", index=index),
+    ]
+
+
+def searched() -> Script:
+    items = [
+        event("response.output_item.done", output_index=index, item=item)
+        for index, item in enumerate((THOUGHT, SEARCH, MESSAGE))
+    ]
+    return answer(
+        event("response.created", response={"id": "resp_1", "status": "queued"}),
+        *items,
+        event("response.completed", response={"id": "resp_1", "status": "completed"}),
+    )
+
+
+def test_withheld_thinking_and_hosted_calls_go_back_to_anthropic(person: Any, stub: StubProcess) -> None:
+    call = {"id": "srvtoolu_1", "name": "web_search", "input": {"query": "weather"}}
+    stub.script(
+        answer(
+            event("message_start", message={"id": "msg_1", "usage": {"input_tokens": 5}}),
+            *block(0, type="redacted_thinking", data="secret"),
+            *block(1, type="server_tool_use", **call),
+            *block(2, **RESULT),
+            *block(3, type="text", text="Sunny."),
+            event("message_delta", delta={"stop_reason": "end_turn"}, usage={"output_tokens": 3}),
+            event("message_stop"),
+        )
+    )
+    chat = Chat(person, model="anthropic:claude")
+
+    chat.say("Weather?")
+    assert chat.settled().state == "idle"
+    chat.say("Thanks")
+    assert chat.settled().state == "idle"
+
+    assert stub.journal()[1].json()["messages"][1]["content"] == [
+        {"type": "redacted_thinking", "data": "secret"},
+        {"type": "server_tool_use", **call},
+        RESULT,
+        {"type": "text", "text": "Sunny."},
+    ]
+    kinds = MessagePart.objects.filter(message=chat.answers()[0]).order_by("index")
+    assert list(kinds.values_list("kind", "text", "state")) == [
+        ("reasoning", "", "completed"),
+        ("tool", "", "completed"),
+        ("text", "Sunny.", "completed"),
+    ]
+
+
+def test_encrypted_reasoning_and_hosted_calls_go_back_to_openai(person: Any, stub: StubProcess) -> None:
+    stub.script(searched())
+    chat = Chat(person, model="openai-responses:gpt")
+
+    chat.say("Weather?")
+    assert chat.settled().state == "idle"
+    chat.say("Thanks")
+    assert chat.settled().state == "idle"
+
+    sent = stub.journal()[1].json()
+    assert sent["input"] == [
+        {"role": "user", "content": "Weather?"},
+        THOUGHT,
+        SEARCH,
+        MESSAGE,
+        {"role": "user", "content": "Thanks"},
+    ]
+    assert (sent["background"], sent["store"]) == (True, True)
+
+
+def test_what_one_model_wants_back_is_not_sent_to_another(person: Any, stub: StubProcess) -> None:
+    stub.script(searched())
+    chat = Chat(person, model="openai-responses:gpt")
+    chat.say("Weather?")
+    chat.settled()
+
+    sessions.update(session_id=chat.id, model="openai-responses:other", now=timezone.now())
+    chat.say("Thanks")
+    chat.settled()
+
+    items = stub.journal()[1].json()["input"]
+    assert [item.get("type", "message") for item in items] == ["message"] * 4
+    assert "id" not in items[2]
