@@ -21,7 +21,7 @@ from sessions_app.execution import planning, stages
 from sessions_app.execution.planning import Ask, Enter, Plan, Refuse
 from sessions_app.log import SessionTransaction
 from sessions_app.models import MessagePart, ProviderAttempt
-from sessions_app.tools import overflow
+from sessions_app.tools import calls, overflow
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,11 +62,16 @@ class CallMade:
     hosted: bool
 
 
-def plan_calls(tx: SessionTransaction, calls: Sequence[CallMade], frame: stages.Frame) -> tuple[Enter, ...]:
-    """Decide every local call of the answer, store what was decided, return those to enter."""
+def plan_calls(tx: SessionTransaction, made: Sequence[CallMade], frame: stages.Frame) -> tuple[Enter, ...]:
+    """Decide every local call of the answer, store what was decided, return those to enter.
+
+    Once a Stop was requested nothing is decided: ``go_on`` ends these calls as not run.
+    """
+    if stages.is_asked_to_stop(tx.session):
+        return ()
     entering = []
     seen: set[str] = set()
-    for call in calls:
+    for call in made:
         decided = _decide(call, frame, is_repeated=call.call_id in seen)
         seen.add(call.call_id)
         entering += _store(tx, decided, frame.message_id)
@@ -162,9 +167,10 @@ def go_on(tx: SessionTransaction, frame: stages.Frame, *, shutting_down: bool) -
     """Enter what was approved, fail what was denied; else wait for a person, or end the step.
 
     Call it when nothing of the step runs, or whenever a call ended: ``Settled`` is only answered when no
-    call is running.
+    call is running. Once a Stop was requested nothing is entered and nobody is asked any more.
     """
-    entering = [] if shutting_down else _answered(tx, frame)
+    is_stopped = stages.is_asked_to_stop(tx.session)
+    entering = [] if shutting_down or is_stopped else _answered(tx, frame)
     states = list(
         MessagePart.objects.filter(message_id=frame.message_id, kind="tool", ended_at=None).values_list(
             "state", "approval"
@@ -172,6 +178,8 @@ def go_on(tx: SessionTransaction, frame: stages.Frame, *, shutting_down: bool) -
     )
     if entering or any(state == "running" for state, _ in states):
         return Entering(tuple(entering))
+    if states and is_stopped:
+        return Settled(_stop(tx, frame, shutting_down=shutting_down))
     if states:
         return Settled(_wait(tx, shutting_down=shutting_down))
     return Settled(_end(tx, frame, shutting_down=shutting_down))
@@ -202,6 +210,16 @@ def _approved(part: MessagePart, frame: stages.Frame) -> tuple[str, Enter | None
     if tool is None:
         return f"Unknown tool: {part.name}", None
     return "", Enter(part_id=part.pk, tool=tool, input=part.input or {}, digest=part.input_digest)
+
+
+def _stop(tx: SessionTransaction, frame: stages.Frame, *, shutting_down: bool) -> bool:
+    """A Stop came before anybody could be asked, or the answer be acted on: what is left was not run."""
+    calls.fail_unfinished(tx, message_id=frame.message_id)
+    tx.append(stages.interrupted(frame.message_id, "user"))
+    if shutting_down:
+        stages.hand_on(tx)
+        return False
+    return stages.stop(tx, message=frame.message_id)
 
 
 def _wait(tx: SessionTransaction, *, shutting_down: bool) -> bool:

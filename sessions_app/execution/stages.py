@@ -95,7 +95,7 @@ def proceed(tx: SessionTransaction) -> bool:
 
     A session that was parked meanwhile is left to people, whatever is pending.
     """
-    if _is_asked_to_stop(tx.session):
+    if is_asked_to_stop(tx.session):
         return stop(tx)
     if tx.session.parked:
         ownership.give_up(tx)
@@ -107,7 +107,7 @@ def proceed(tx: SessionTransaction) -> bool:
 
 def hand_on(tx: SessionTransaction) -> None:
     """Release at a shutdown, with a wake for whoever comes next if anything is left to do."""
-    if _is_asked_to_stop(tx.session):
+    if is_asked_to_stop(tx.session):
         stop(tx)
     ownership.give_up(tx)
     if tx.session.owed_at is not None or inbox.is_due(tx.session, now=tx.now):
@@ -153,7 +153,8 @@ def _promote(tx: SessionTransaction) -> bool:
     return bool(inbox.promote(tx))
 
 
-def _is_asked_to_stop(session: Session) -> bool:
+def is_asked_to_stop(session: Session) -> bool:
+    """Whether a Stop was requested that its owner has not served yet."""
     return session.interrupt_fence is not None and session.interrupt_fence == session.fence
 
 
@@ -188,7 +189,7 @@ def prepare(
     sending = Sending(provider=provider, request=request, ordinal=1 if retry is None else retry.ordinal)
     digest = provider.digest(request)
     with session_transaction(held.session_id, now=now, held=held) as tx:
-        if _is_asked_to_stop(tx.session):
+        if is_asked_to_stop(tx.session):
             return _stop_unprepared(tx, retry)
         inbox.clear(tx)
         if retry is None:

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from schema.problems import AlreadyDecided, NotWaiting, Superseded
 from sessions_app import sessions
-from sessions_app.execution import coordinator
+from sessions_app.execution import coordinator, stages
 from sessions_app.live import nudge
 from sessions_app.models import Agent, MessagePart, Session
 from sessions_app.models import Worker as WorkerRow
@@ -601,6 +601,70 @@ def test_stop_during_a_tool_tells_it_and_says_what_is_not_known(
     assert quick.state == "completed"
     assert chat.answers()[0].state == "interrupted"
     assert chat.status().unknown.tools == (slow.pk,)
+
+
+@pytest.fixture
+def unseen_stop(monkeypatch: pytest.MonkeyPatch, no_nudge: None) -> None:
+    """A Stop that nothing cancels for: its owner finds it in the row that it locks."""
+    monkeypatch.setattr(stages, "to_cancel", lambda **_: set())
+
+
+def test_a_stop_that_was_stored_before_the_answer_ended_lets_no_call_be_entered(
+    chat: Chat, provider: StubProvider, bench: Bench, unseen_stop: None
+) -> None:
+    gate = Gate()
+
+    async def stopped_meanwhile(call: Call) -> AsyncGenerator[port.Item]:
+        async for item in calls(("mail", {}), ("other", {}))(call):
+            if isinstance(item, port.Finished):
+                await gate.wait()
+            yield item
+
+    bench.add("mail")
+    bench.add("other")
+    ask_about("other")
+    provider.scripts = [stopped_meanwhile]
+    chat.say("Go")
+    until(lambda: gate.reached)
+    assert chat.stop()
+
+    gate.open()
+
+    assert chat.settled().state == "idle"
+    assert bench.entered == []
+    assert [(part.state, part.unknown_at, part.approval) for part in parts(chat)] == [("error", None, "")] * 2
+    assert chat.answers()[0].state == "interrupted"
+    assert len(provider.calls) == 1
+
+
+def test_a_stop_while_a_call_runs_leaves_no_question_behind(
+    chat: Chat, provider: StubProvider, bench: Bench, unseen_stop: None
+) -> None:
+    gate = Gate()
+
+    async def wait(given: Input, context: ToolContext) -> str:
+        await gate.wait()
+        return "ok"
+
+    bench.add("slow", wait)
+    bench.add("mail")
+    bench.add("letter")
+    ask_about("mail", "letter")
+    provider.scripts = [calls(("slow", {}), ("mail", {}), ("letter", {}))]
+    chat.say("Go")
+    until(lambda: gate.reached)
+    _, mail, letter = parts(chat)
+    decide(chat, letter.pk, "approve")
+    assert chat.stop()
+
+    gate.open()
+
+    assert (chat.settled().state, chat.status().waiting) == ("idle", ())
+    assert bench.names == ["slow"]
+    assert [part.state for part in parts(chat)] == ["completed", "error", "error"]
+    assert chat.answers()[0].state == "interrupted"
+    with pytest.raises(Superseded):
+        decide(chat, mail.pk, "approve")
 
 
 def test_a_worker_in_doubt_enters_nothing(
