@@ -3,154 +3,50 @@
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Final
 
 from django.conf import settings
 from django.utils import timezone
 
 from recovery import discovery, plan, service
-from recovery.models import RecoveryClaim
-from recovery.recover import Recovered, foresee
+from recovery.recover import foresee
+from recovery.report import Report
 from sessions_app import ownership
 from sessions_app.models import Session
 
 PROGRESS_EVERY: Final = 100
 
+Tell = Callable[[str], None]
+
 
 @dataclass(kw_only=True)
-class Report:
-    """What one pass found and did; the JSON object of contract section 1."""
+class Pass:
+    """What is asked of one pass."""
 
-    found: int = 0
-    claimed: int = 0
-    lost: int = 0
-    alive: int = 0
-    undetermined: int = 0
-    continued: int = 0
-    resumed: int = 0
-    held: int = 0
-    failed: int = 0
-    woken: int = 0
-    sessions: list[dict[str, Any]] = field(default_factory=list)
-    failures: list[dict[str, str]] = field(default_factory=list)
-    dry_run: bool = False
+    only: Collection[str] = ()
+    """Sessions to look at; all when there are none."""
+    override: plan.Policy | None = None
+    wait: bool = True
+    tell: Tell = lambda line: None
+    sleep: Callable[[float], None] = field(default=time.sleep)
 
-    @property
-    def exit_code(self) -> int:
-        if self.failed:
-            return 1
-        needs_decision = any(claim["outcome"] in ("held", "parked") for claim in self.sessions)
-        return 3 if needs_decision and not self.dry_run else 0
-
-    def add(self, recovered: Recovered) -> None:
-        self.found += 1
-        if recovered.outcome == "failed":
-            self.failed += 1
-            self.failures.append({"session": recovered.session_id, "detail": recovered.detail})
-        elif recovered.outcome == "claimed" and recovered.claim is not None:
-            self.claimed += 1
-            self.count(recovered.claim)
-        else:
-            self.lost += 1
-
-    def count(self, claim: RecoveryClaim) -> None:
-        """Add what a claim did, or would do."""
-        self.sessions.append(claim_shape(claim))
-        if claim.outcome == "continued":
-            self.continued += 1
-        elif claim.outcome == "resumed":
-            self.resumed += 1
-        elif claim.outcome in ("held", "parked"):
-            self.held += 1
-
-    def to_json(self) -> dict[str, Any]:
-        names = (
-            "found",
-            "claimed",
-            "lost",
-            "alive",
-            "undetermined",
-            "continued",
-            "resumed",
-            "held",
-            "failed",
-            "woken",
-            "sessions",
-            "failures",
-        )
-        return {name: getattr(self, name) for name in names} | {"dry_run": self.dry_run}
-
-    def to_table(self) -> str:
-        lines = [_row(*HEADINGS)] if self.sessions else []
-        lines += [
-            _row(
-                claim["session"],
-                claim["outcome"],
-                *(str(claim["found"].get(kind, 0)) for kind in ("attempts", "tools", "parts")),
-                claim["continuation"] or "",
-            )
-            for claim in self.sessions
-        ]
-        lines += [f"FAILED {failure['session']}: {failure['detail']}" for failure in self.failures]
-        lines.append(self._summary())
-        return "\n".join(lines)
-
-    def _summary(self) -> str:
-        verb = "would be recovered" if self.dry_run else "recovered"
-        parts = [
-            f"{self.claimed if not self.dry_run else self.found} of {self.found} orphans {verb}",
-            f"{self.continued} continued, {self.resumed} resumed, {self.held} need a decision",
-            f"{self.failed} failed, {self.lost} taken by others",
-            f"{self.alive} sessions have a living owner, {self.undetermined} are undetermined",
-            f"{self.woken} woken",
-        ]
-        return "; ".join(parts) + "."
-
-
-HEADINGS: Final = ("session", "outcome", "attempts", "tools", "parts", "continuation")
-_WIDTHS: Final = (44, 10, 9, 6, 6, 0)
-
-
-def _row(*cells: str) -> str:
-    return "  ".join(cell.ljust(width) for cell, width in zip(cells, _WIDTHS, strict=True)).rstrip()
-
-
-def claim_shape(claim: RecoveryClaim) -> dict[str, Any]:
-    """The shape of contract section 3, Claim."""
-    return {
-        "id": claim.pk or None,
-        "session": claim.session_id,
-        "boundary_seq": claim.boundary_seq,
-        "worker": claim.worker or None,
-        "outcome": claim.outcome,
-        "death": claim.death,
-        "lost_owner": claim.lost_owner or None,
-        "found": claim.found,
-        "continuation": claim.continuation or None,
-        "created_at": claim.created_at.isoformat().replace("+00:00", "Z"),
-    }
+    def concerns(self, session_id: str) -> bool:
+        return not self.only or session_id in self.only
 
 
 def unknown_sessions(session_ids: Sequence[str]) -> list[str]:
+    """Those of the ids that no session has."""
     known = set(Session.objects.filter(pk__in=session_ids).values_list("pk", flat=True))
     return [session_id for session_id in session_ids if session_id not in known]
 
 
-def run(
-    *,
-    only: Collection[str] = (),
-    override: plan.Policy | None = None,
-    wait: bool = True,
-    dry_run: bool = False,
-    tell: Callable[[str], None] = lambda line: None,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Report:
-    """One pass. Waits a lease and a heartbeat for workers that are neither proved dead nor alive.
+def run(asked: Pass) -> Report:
+    """Recover every orphan and wake what is due.
 
-    ``dry_run`` writes nothing. Safe at any time, any number of times, on any host.
+    Waits up to a lease and a heartbeat for owners that are neither proved dead nor seen alive. Safe at any
+    time, any number of times, on any host; a crash leaves each session recovered or as it was. Raises
+    OSError when the run directory cannot be used.
     """
-    if dry_run:
-        return _look_only(only, override)
     report = Report()
     me = ownership.register(
         kind="command",
@@ -159,83 +55,71 @@ def run(
         now=timezone.now(),
     )
     try:
-        _recover(report, me, only=only, override=override, tell=tell)
-        if wait and discovery.find_undetermined():
-            alive = _watch(me, tell=tell, sleep=sleep)
-            _recover(report, me, only=only, override=override, tell=tell)
-            _count_the_rest(report, only, alive=alive)
-        else:
-            _count_the_rest(report, only, alive=frozenset())
-        report.woken = len(service.wake_due(now=timezone.now(), only=only))
+        _recover(report, me, asked)
+        alive: Collection[str] = ()
+        if asked.wait and _undetermined(asked):
+            alive = _watch(me, asked)
+            _recover(report, me, asked)
+        for owner_id in _undetermined(asked).values():
+            if owner_id in alive:
+                report.alive += 1
+            else:
+                report.undetermined += 1
+        report.woken = len(service.wake_due(now=timezone.now(), only=asked.only))
     finally:
         me.stop(now=timezone.now())
     return report
 
 
-def _recover(
-    report: Report,
-    me: ownership.Registration,
-    *,
-    only: Collection[str],
-    override: plan.Policy | None,
-    tell: Callable[[str], None],
-) -> None:
-    for recovered in service.recover_all(
-        worker_id=me.worker_id, now=timezone.now(), only=only, override=override
-    ):
+def foresee_all(asked: Pass) -> Report:
+    """What a pass that does not wait would claim and wake now. Nothing is written, not even a death."""
+    report = Report(is_dry_run=True)
+    now = timezone.now()
+    for orphan in discovery.look_for_orphans():
+        if asked.concerns(orphan.session_id):
+            foreseen = foresee(orphan, now=now, override=asked.override)
+            if foreseen is not None:
+                report.foresee(foreseen)
+    report.undetermined = len(_undetermined(asked).keys() - report.session_ids)
+    report.woken = sum(asked.concerns(session_id) for session_id in discovery.find_due(now=now))
+    return report
+
+
+def _recover(report: Report, me: ownership.Registration, asked: Pass) -> None:
+    found = service.recover_orphans(
+        worker_id=me.worker_id, now=timezone.now(), only=asked.only, override=asked.override
+    )
+    for number, recovered in enumerate(found, start=1):
         report.add(recovered)
-        if report.found % PROGRESS_EVERY == 0:
-            tell(f"{report.found} orphans looked at, {report.claimed} recovered")
+        if number % PROGRESS_EVERY == 0:
+            asked.tell(f"{number} orphans looked at, {report.claimed} recovered")
 
 
-def _watch(
-    me: ownership.Registration, *, tell: Callable[[str], None], sleep: Callable[[float], None]
-) -> frozenset[str]:
-    """Renew our own heartbeat for a lease and a heartbeat, and see whose counter moved meanwhile."""
+def _undetermined(asked: Pass) -> dict[str, str | None]:
+    """The sessions whose owner may be alive, each with its owner."""
+    rows = Session.objects.filter(pk__in=discovery.find_undetermined())
+    return {pk: owner for pk, owner in rows.values_list("pk", "owner_id") if asked.concerns(pk)}
+
+
+def _watch(me: ownership.Registration, asked: Pass) -> frozenset[str]:
+    """Which workers' counters moved, seen while ours did; deaths are established on the way.
+
+    Ends as soon as every owner that matters is known to live or to have died.
+    """
     heartbeat, lease = settings.HOLDFAST_HEARTBEAT_SECONDS, settings.HOLDFAST_LEASE_SECONDS
-    tell(f"waiting {lease + heartbeat:g} s for workers whose death is not determined")
+    asked.tell(f"waiting up to {lease + heartbeat:g} s for workers whose death is not determined")
     watch = ownership.Watch(lease_seconds=lease)
     watch.look(now=timezone.now())
-    before = _counters()
+    before, moved = _counters(), frozenset[str]()
     deadline = time.monotonic() + lease + heartbeat
-    while time.monotonic() < deadline:
-        sleep(heartbeat)
+    while time.monotonic() < deadline and not moved.issuperset(_undetermined(asked).values()):
+        asked.sleep(heartbeat)
         if me.renew(now=timezone.now()):
             watch.renewed()
         watch.look(now=timezone.now())
-    return frozenset(pk for pk, count in _counters().items() if count != before.get(pk, count))
+        moved |= {pk for pk, count in _counters().items() if count != before.get(pk)}
+    return moved
 
 
 def _counters() -> dict[str, int]:
-    return dict(
-        ownership.presumed_alive().values_list("pk", "heartbeat_count"),
-    )
-
-
-def _count_the_rest(report: Report, only: Collection[str], *, alive: Collection[str]) -> None:
-    left = Session.objects.filter(pk__in=discovery.find_undetermined())
-    for session_id, owner_id in left.values_list("pk", "owner_id"):
-        if only and session_id not in only:
-            continue
-        if owner_id in alive:
-            report.alive += 1
-        else:
-            report.undetermined += 1
-
-
-def _look_only(only: Collection[str], override: plan.Policy | None) -> Report:
-    """What a pass would claim now, without writing anything."""
-    report = Report(dry_run=True)
-    now = timezone.now()
-    orphans = discovery.look_for_orphans()
-    for orphan in orphans:
-        if not only or orphan.session_id in only:
-            foreseen = foresee(orphan, now=now, override=override)
-            if foreseen is not None:
-                report.found += 1
-                report.count(foreseen)
-    seen = {orphan.session_id for orphan in orphans}
-    report.undetermined = len(
-        [pk for pk in discovery.find_undetermined() if pk not in seen and (not only or pk in only)]
-    )
-    return report
+    return dict(ownership.presumed_alive().values_list("pk", "heartbeat_count"))

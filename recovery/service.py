@@ -21,11 +21,22 @@ def recover_all(
     only: Collection[str] = (),
     override: plan.Policy | None = None,
 ) -> Iterator[Recovered]:
-    """Discover and recover orphans one by one, then wake what is due. Safe anywhere, at any time."""
+    """Recover orphans, then wake what is due. Safe anywhere, at any time."""
+    yield from recover_orphans(worker_id=worker_id, now=now, only=only, override=override)
+    wake_due(now=now, only=only)
+
+
+def recover_orphans(
+    *,
+    worker_id: str | None,
+    now: datetime,
+    only: Collection[str] = (),
+    override: plan.Policy | None = None,
+) -> Iterator[Recovered]:
+    """Discover orphans and recover them one by one."""
     for orphan in discovery.find_orphans(now=now):
         if not only or orphan.session_id in only:
             yield recover(orphan, worker_id=worker_id, now=now, override=override)
-    wake_due(now=now, only=only)
 
 
 def recover_one(session_id: str, worker_id: str, *, now: datetime) -> Recovered | None:
