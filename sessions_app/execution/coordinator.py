@@ -192,6 +192,8 @@ class Drain:
     async def _wait_until(self, at: datetime) -> bool:
         """Wait for a retry's time, or until somebody wants the drain. False at a shutdown."""
         self._nudged.clear()
+        if self.is_shutting_down:
+            return False
         delay = max(0.0, (at - timezone.now()).total_seconds())
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay):
@@ -265,12 +267,25 @@ class Coordinator:
                 drain.woken_again = False
                 await self._run_once(drain)
                 drain.held = None
-                if not drain.woken_again or self.is_stopping:
+                if not drain.woken_again:
+                    return
+                if self.is_stopping:
+                    # It was taken from the queue and nobody looked: another process is to.
+                    await self._give_back(drain.session_id)
                     return
         finally:
             del self.drains[drain.session_id]
             self._place_free.set()
             publish.status(drain.session_id)
+
+    async def _give_back(self, session_id: str) -> None:
+        """Put a wake back that joined a drain whose last look was before it."""
+        try:
+            await self.database.run(stages.rewake, session_id=session_id, now=timezone.now())
+        except SessionGone:
+            pass
+        except (DatabaseError, InterfaceError):
+            logger.exception("drain.wake_not_given_back", extra={"session": session_id})
 
     async def _run_once(self, drain: Drain) -> None:
         extra = {"session": drain.session_id, "worker": self.registration.worker_id}

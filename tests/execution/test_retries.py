@@ -159,6 +159,25 @@ def test_a_shutdown_ends_the_wait_and_the_run_stays_owed_for_its_time(
     assert len(provider.calls) == 1
 
 
+def test_a_shutdown_that_comes_while_the_retry_is_stored_does_not_wait_for_it(
+    chat: Chat, provider: StubProvider, worker: Worker, later: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planned, running = retries.plan, worker.running
+
+    def shut_down_meanwhile(*given: Any, **how: Any) -> Any:
+        running.loop.call_soon_threadsafe(running.request_stop)
+        return planned(*given, **how)
+
+    monkeypatch.setattr(retries, "plan", shut_down_meanwhile)
+    provider.scripts = [fails("rejected", "rate_limit")]
+
+    chat.say("Hi")
+
+    until(lambda: chat.row.owner_id is None and chat.row.owed_at is not None, what="the release")
+    assert chat.row.owed_at > timezone.now() + timedelta(seconds=50)  # type: ignore[operator]
+    assert chat.error()["reason"] == "shutdown"
+
+
 def test_nothing_is_retried_after_output(chat: Chat, provider: StubProvider, soon: None) -> None:
     provider.scripts = [fails("failed", "overloaded", after=("half",))]
 

@@ -340,6 +340,23 @@ def test_a_wake_that_reaches_a_stopping_worker_goes_back_to_the_queue(
     assert chat.status().state == "queued"
 
 
+def test_a_wake_that_joined_a_drain_after_its_last_look_goes_back_at_a_shutdown(
+    chat: Chat, worker: conftest.Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def joined_too_late(drain: coordinator.Drain) -> None:
+        drain.woken_again = True
+        drain.coordinator.request_stop()
+
+    monkeypatch.setattr(coordinator.Drain, "run", joined_too_late)
+    chat.admit("Hi")
+    OrmQ.objects.all().delete()
+
+    coordinator.hand_over(chat.id)
+
+    until(lambda: not worker.running.drains)
+    assert OrmQ.objects.count() == 1
+
+
 async def _request_stop(running: coordinator.Coordinator) -> None:
     running.request_stop()
 
