@@ -182,6 +182,20 @@ def parked(d: Driver) -> None:
     d.finish(s)
 
 
+def reverts(d: Driver) -> None:
+    """Going back is staged, taken back, staged again, and committed by the next prompt."""
+    s = d.session()
+    d.prompt(s, "First #plain-a")
+    d.finish(s)
+    second = d.prompt(s, "Second #plain-b")
+    d.finish(s)
+    d.stage_revert(s, second)
+    d.clear_revert(s)
+    d.stage_revert(s, second)
+    d.prompt(s, "Second again #plain-c")
+    d.finish(s)
+
+
 def deletions(d: Driver) -> None:
     """One session is deleted while it streams; its ids stay taken, and its neighbour goes on."""
     gone, stays = d.session(), d.session()
@@ -206,6 +220,7 @@ CHAPTERS: Final = (
     Chapter(name="losses", script=losses),
     Chapter(name="decisions", script=decisions),
     Chapter(name="parked", script=parked, environ={"HOLDFAST_RECOVERY_BUDGET": "0"}),
+    Chapter(name="reverts", script=reverts),
     Chapter(name="deletions", script=deletions),
 )
 

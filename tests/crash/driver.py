@@ -34,9 +34,9 @@ class Driver:
     acknowledged: dict[str, Acknowledged] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
     sessions: list[str] = field(default_factory=list)
+    reverted: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     _numbers: "itertools.count[int]" = field(default_factory=lambda: itertools.count(1))
-    _has_route: bool = True
 
     # Asking
 
@@ -97,6 +97,13 @@ class Driver:
 
     def resume(self, session: str) -> None:
         self.ask("POST", f"/sessions/{session}/resume", {}, expect=(202,))
+
+    def stage_revert(self, session: str, message: str) -> None:
+        self.reverted.add(message)
+        self.ask("POST", f"/sessions/{session}/revert", {"message_id": message}, expect=(200,))
+
+    def clear_revert(self, session: str) -> None:
+        self.ask("DELETE", f"/sessions/{session}/revert", expect=(204,))
 
     def delete(self, session: str) -> None:
         self.ask("DELETE", f"/sessions/{session}", expect=(204, 404))
@@ -193,38 +200,29 @@ class Driver:
     def _answer(self, session: str, status: Json, *, attempt: str, call: str) -> bool:
         if status["waiting"]:
             for waiting in status["waiting"]:
-                self.decide_call(session, waiting, call)
+                self.decide_call(waiting, call)
         elif status["state"] == "needs_decision" and status["unknown"]["tools"]:
             for unknown in status["unknown"]["tools"]:
                 entered = any(line["call"] == unknown for line in self.house.lines("ledger"))
-                self.decide_call(session, unknown, "mark_done" if entered else "mark_not_done")
+                self.decide_call(unknown, "mark_done" if entered else "mark_not_done")
         elif status["state"] == "needs_decision" and status["unknown"]["attempts"]:
             for unknown in status["unknown"]["attempts"]:
-                self.decide_attempt(session, unknown, attempt)
+                self.decide_attempt(unknown, attempt)
         elif status["parked"] or status["paused"]:
             self.resume(session)
         else:
             return False
         return True
 
-    def decide_call(self, session: str, call: str, action: str) -> None:
-        self._decide(session, call, f"/tool-calls/{call}/decide", action)
+    def decide_call(self, call: str, action: str) -> None:
+        self._decide(f"/tool-calls/{call}/decide", action)
 
-    def decide_attempt(self, session: str, attempt: str, action: str) -> None:
-        self._decide(session, attempt, f"/attempts/{attempt}/decide", action)
+    def decide_attempt(self, attempt: str, action: str) -> None:
+        self._decide(f"/attempts/{attempt}/decide", action)
 
-    def _decide(self, session: str, subject: str, path: str, action: str) -> None:
+    def _decide(self, path: str, action: str) -> None:
         """Once: a repeat after a lost answer is told the first decision, or that it comes too late."""
-        body = {"action": action, "reason": "as the script says"}
-        if not self._has_route:
-            self.house.run("-m", "tests.crash.decide", session, subject, action)
-            return
-        status, answer = self.house.request("POST", path, body)
-        if status in (404, 405):
-            self._has_route = False
-            self._decide(session, subject, path, action)
-        elif status not in (200, 409):
-            self.faults.append(f"API: POST {path} answered {status} {answer}")
+        self.ask("POST", path, {"action": action, "reason": "as the script says"}, expect=(200, 409))
 
     def look(self) -> Json:
         told: Json = json.loads(self.house.run("-m", "tests.crash.look"))

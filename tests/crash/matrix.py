@@ -105,6 +105,7 @@ def _gather(driver: Driver) -> Evidence:
         sessions=[_see(driver, session) for session in kept],
         acknowledged=driver.acknowledged,
         withdrawn=driver.withdrawn,
+        reverted=driver.reverted,
         deleted=driver.deleted,
         journal=driver.provider.journal,
         ledger=driver.house.lines("ledger"),

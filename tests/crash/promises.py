@@ -19,7 +19,11 @@ _CLOSING: Final = frozenset(
         "step.ended", "attempt.settled", "attempt.unknown", "attempt.decided", "tool.decided",
     }
 )  # fmt: skip
-_SAID_LATER: Final = frozenset({"attempt.decided", "tool.decided"})
+_FACTS: Final = ("prepared", "dispatched", "response_started", "first_output", "settled", "decided")
+_INQUIRIES: Final = ("attempt.identified", "attempt.asked")
+_SAID_LATER: Final = frozenset(
+    {"attempt.decided", "tool.decided", "attempt.asked", "attempt.resumed", "execution.interrupted"}
+)
 
 
 @dataclass(kw_only=True)
@@ -41,6 +45,7 @@ class Evidence:
     sessions: list[Seen]
     acknowledged: dict[str, Acknowledged] = field(default_factory=dict)
     withdrawn: set[str] = field(default_factory=set)
+    reverted: set[str] = field(default_factory=set)
     deleted: set[str] = field(default_factory=set)
     journal: list[Asked] = field(default_factory=list)
     ledger: list[Json] = field(default_factory=list)
@@ -70,7 +75,8 @@ def _prompts(evidence: Evidence) -> Iterator[str]:
         seen = by_id[known.session]
         if len(known.admitted) != 1:
             yield f"P2: {message} was acknowledged as {sorted(known.admitted)}"
-        yield from _places(message, seen, may_be_withdrawn=message in evidence.withdrawn)
+        if message not in evidence.reverted:
+            yield from _places(message, seen, may_be_withdrawn=message in evidence.withdrawn)
 
 
 def _places(message: str, seen: Seen, *, may_be_withdrawn: bool) -> Iterator[str]:
@@ -268,11 +274,10 @@ def _turns(seen: Seen, evidence: Evidence) -> Iterator[str]:
                 yield f"P9: {message} was started while {newest} was open"
             newest = message
             started.add(message)
-        elif message in started:
-            if message in ended and kind not in _SAID_LATER and kind != "execution.interrupted":
-                yield f"P3: {kind} at {event['seq']} was written to {message}, which had ended"
-            elif message != newest and kind not in _CLOSING:
-                yield f"P9: {kind} at {event['seq']} was written to {message}, behind {newest}"
+        elif message in ended and kind not in _SAID_LATER:
+            yield f"P3: {kind} at {event['seq']} was written to {message}, which had ended"
+        elif message in started - {newest} and kind not in _CLOSING:
+            yield f"P9: {kind} at {event['seq']} was written to {message}, behind {newest}"
         if kind in ("step.ended", "step.failed"):
             ended.add(message)
 
@@ -281,18 +286,19 @@ def _parts(seen: Seen, evidence: Evidence) -> Iterator[str]:
     """A part ends once, an attempt goes forward only."""
     ended: set[str] = set()
     reached: dict[str, int] = {}
-    order = ("prepared", "dispatched", "response_started", "first_output", "settled", "decided")
     for event in seen.events:
         kind, data = event["type"], event["data"]
         if kind in ("text.ended", "reasoning.ended", "tool.succeeded", "tool.failed"):
             if data["part"] in ended:
                 yield f"P3: {kind} at {event['seq']} ended part {data['part']} again"
             ended.add(data["part"])
-        elif kind.startswith("attempt."):
-            fact = kind.partition(".")[2].replace("unknown", "settled")
-            if order.index(fact) <= reached.get(data["attempt"], -1):
+        elif kind == "attempt.resumed":
+            reached.pop(data["attempt"], None)
+        elif kind.startswith("attempt.") and kind not in _INQUIRIES:
+            fact = _FACTS.index(kind.partition(".")[2].replace("unknown", "settled"))
+            if fact <= reached.get(data["attempt"], -1):
                 yield f"P3: {kind} at {event['seq']} came after a later fact of {data['attempt']}"
-            reached[data["attempt"]] = order.index(fact)
+            reached[data["attempt"]] = fact
 
 
 # P10
