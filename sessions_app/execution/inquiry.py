@@ -37,7 +37,13 @@ class _Kept:
         return self._attempt.request_digest
 
     def stream(self, request: port.ModelRequest, phases: port.Phases) -> AsyncIterator[port.Item]:
-        return self._keeper.ask(self._attempt.provider_response_id, follow=True)
+        return self.ask(self._attempt.provider_response_id, follow=True)
+
+    def ask(self, response_id: str, *, follow: bool) -> AsyncIterator[port.Item]:
+        return self._keeper.ask(response_id, follow=follow)
+
+    async def cancel(self, response_id: str) -> None:
+        await self._keeper.cancel(response_id)
 
 
 def begin(*, held: Held, attempt_id: str, toolset: Toolset, now: datetime) -> "Asked | bool":

@@ -325,6 +325,19 @@ class Recorder:
             tx.append(stages.interrupted(self.message_id, reason))
             return self._leave(tx, reason, has_unknown=has_unknown)
 
+    def leave_running(self, *, now: datetime) -> bool:
+        """A shutdown cuts an answer that its provider keeps and goes on with: the next process asks for it."""
+        error = AttemptError(error_class="partial", reason="shutdown", message="The server was restarted.")
+        with self._transaction(now) as tx:
+            self._end_parts(tx)
+            tx.append(self._unknown(error, None))
+            self._fail_calls(tx)
+            tx.append(self._step_failed(error, is_unknown=True, usage=None))
+            tx.append(ExecutionInterrupted(message=self.message_id, reason="shutdown"))
+            inbox.owe_inquiry(tx, attempt_id=self._attempt_id)
+            stages.hand_on(tx)
+            return False
+
     def _leave(
         self, tx: SessionTransaction, reason: Literal["user", "shutdown"], *, has_unknown: bool
     ) -> bool:
@@ -396,10 +409,14 @@ class Recorder:
             provider_response_id=self.response_id,
         )
 
+    @property
+    def can_be_asked(self) -> bool:
+        """Whether the provider keeps the response and named it."""
+        return isinstance(self._request.provider, Askable) and self.response_id is not None
+
     def _unknown_outcome(self) -> hooks.Unknown:
-        can_be_asked = isinstance(self._request.provider, Askable) and self.response_id is not None
         return hooks.Unknown(
-            source=self._attempt_id, message_id=self.message_id, can_be_asked=can_be_asked
+            source=self._attempt_id, message_id=self.message_id, can_be_asked=self.can_be_asked
         )
 
     def _failed(self, error: AttemptError, usage: Usage | None) -> AttemptSettled:

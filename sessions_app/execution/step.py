@@ -29,6 +29,8 @@ from sessions_app.providers.port import (
     TextDelta,
 )
 
+_cancelling: set["asyncio.Future[None]"] = set()
+
 
 class Step:
     """Streams one prepared request and settles its calls. ``run`` stores the step's end, or writes nothing."""
@@ -197,9 +199,25 @@ class Step:
         return await self._calls.run(following)
 
     async def _stopped(self) -> bool:
-        """The stream was cancelled by a Stop or a shutdown: close what is open."""
-        reason = self._control.stop_reason or "shutdown"
-        return await self._database.run(self.recorder.interrupt, reason=reason, now=timezone.now())
+        """The stream was cancelled by a Stop or a shutdown: close what is open.
+
+        A provider that keeps the response goes on with it, unless it is told that nobody wants it.
+        """
+        now, reason = timezone.now(), self._control.stop_reason or "shutdown"
+        if reason == "shutdown" and self.recorder.can_be_asked:
+            return await self._database.run(self.recorder.leave_running, now=now)
+        goes_on = await self._database.run(self.recorder.interrupt, reason=reason, now=now)
+        if self.recorder.can_be_asked:
+            self._cancel_there()
+        return goes_on
+
+    def _cancel_there(self) -> None:
+        """Nothing waits for it: what was stopped is stopped here already."""
+        provider, response_id = self._sending.provider, self.recorder.response_id
+        if isinstance(provider, Askable) and response_id is not None:
+            cancelling = asyncio.ensure_future(provider.cancel(response_id))
+            _cancelling.add(cancelling)
+            cancelling.add_done_callback(_cancelling.discard)
 
     # Phases
 

@@ -43,7 +43,12 @@ def cut(*words: str) -> Any:
 
 
 def posts(stub: StubProcess) -> list[Entry]:
-    return [entry for entry in stub.journal() if entry.method == "POST"]
+    """What asks for a new response."""
+    return [entry for entry in stub.journal() if (entry.method, entry.path) == ("POST", "/v1/responses")]
+
+
+def cancelled(stub: StubProcess) -> list[str]:
+    return [entry.path for entry in stub.journal() if entry.path.endswith("/cancel")]
 
 
 def gets(stub: StubProcess) -> list[str]:
@@ -227,6 +232,38 @@ def test_the_id_is_durable_before_the_first_output(chat: Chat, stub: StubProcess
     assert only_attempt(chat).state == "dispatched"
     assert chat.stop()
     chat.settled()
+
+
+def test_stop_ends_a_kept_response_at_its_provider_too(chat: Chat, stub: StubProcess) -> None:
+    stub.script(answer(*response_events("Hel", status=None), end="hold"))
+    chat.say("Hi")
+    until(lambda: chat.texts()[1:] and only_attempt(chat).state == "streaming", what="the first word")
+
+    assert chat.stop()
+
+    chat.settled()
+    assert until(lambda: cancelled(stub), what="the provider is told") == ["/v1/responses/resp_1/cancel"]
+    assert only_attempt(chat).outcome == "interrupted"
+
+
+def test_a_shutdown_leaves_a_kept_response_running_and_the_next_process_goes_on_with_it(
+    chat: Chat, stub: StubProcess, worker: Worker, settings: Any
+) -> None:
+    settings.HOLDFAST_RECOVERY_BUDGET = 0
+    stub.script(answer(*response_events("Hel", status=None), end="hold"))
+    chat.say("Hi")
+    until(lambda: chat.texts()[1:] and only_attempt(chat).state == "streaming", what="the first word")
+
+    assert worker.stop()
+    assert (only_attempt(chat).state, chat.status().state) == ("unknown", "queued")
+    stub.script(RUNNING, answer(*response_events("Hel", "lo", first=1)))
+    worker.start()
+    coordinator.hand_over(chat.id)
+
+    assert chat.settled().state == "idle"
+    assert chat.texts() == ["Hi", "Hello"]
+    assert only_attempt(chat).outcome == "completed"
+    assert len(posts(stub)) == 1
 
 
 def test_an_answer_that_was_shut_down_in_the_middle_of_asking_is_asked_for_again(
