@@ -1,5 +1,7 @@
 """Deciding on unknown attempts, one by one or many at once, after a page that lists the consequences."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from django.contrib import admin, messages
@@ -10,7 +12,7 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
-from recovery import consequences, decisions
+from recovery import consequences, decisions, inquiries
 from schema.problems import Problem
 from schema.text import clean
 from sessions_app import log
@@ -21,6 +23,9 @@ from sessions_app.models import ProviderAttempt
 MAX_REASON_CHARACTERS: Final = 500
 MOST: Final = 200
 """Attempts of one page of consequences: what nobody reads, nobody decides."""
+
+MOST_ASKED: Final = 20
+"""Each may take a call over the network, while the page waits."""
 
 _TITLES: Final[dict[decisions.AttemptAction, str]] = {
     "abandon": "Abandon unknown attempts",
@@ -39,9 +44,9 @@ admin.site.unregister(ProviderAttempt)
 
 @admin.register(ProviderAttempt)
 class DecidableAttemptAdmin(ProviderAttemptAdmin):
-    """The same list, with the two acts that an unknown outcome allows."""
+    """The same list, with what an unknown outcome allows."""
 
-    actions: Any = ("abandon", "retry")
+    actions: Any = ("abandon", "retry", "ask")
     readonly_fields = (*ProviderAttemptAdmin.readonly_fields, "deciding")
 
     @admin.display(description="decide")
@@ -49,7 +54,7 @@ class DecidableAttemptAdmin(ProviderAttemptAdmin):
         """Acts belong to the list: the one that holds just this attempt."""
         if row.state != "unknown" or row.decision is not None:
             return NOTHING
-        return list_link(ProviderAttempt, "Abandon or retry", q=row.pk)
+        return list_link(ProviderAttempt, "Abandon, retry or ask", q=row.pk)
 
     def has_decide_permission(self, request: HttpRequest) -> bool:
         return request.user.has_perm("sessions_app.change_providerattempt")
@@ -62,6 +67,16 @@ class DecidableAttemptAdmin(ProviderAttemptAdmin):
     def retry(self, request: HttpRequest, chosen: "QuerySet[ProviderAttempt]") -> TemplateResponse | None:
         return self._decide(request, chosen, "retry")
 
+    @admin.action(description="Ask the provider: only a conclusive answer settles", permissions=["decide"])
+    def ask(self, request: HttpRequest, chosen: "QuerySet[ProviderAttempt]") -> None:
+        """An inquiry is no decision: it needs no second page and can be repeated."""
+        attempts = list(chosen.order_by("pk")[: MOST_ASKED + 1])
+        if len(attempts) > MOST_ASKED:
+            self.message_user(request, f"Ask about at most {MOST_ASKED} attempts at a time.", messages.ERROR)
+            return
+        for attempt in attempts:
+            self._tell(request, attempt, partial(_ask, attempt), done="its provider is asked.")
+
     def _decide(
         self, request: HttpRequest, chosen: "QuerySet[ProviderAttempt]", action: decisions.AttemptAction
     ) -> TemplateResponse | None:
@@ -72,8 +87,10 @@ class DecidableAttemptAdmin(ProviderAttemptAdmin):
         if "confirmed" not in request.POST:
             return self._ask(request, attempts, action)
         reason = clean(request.POST.get("reason", "")).strip()[:MAX_REASON_CHARACTERS]
+        by = request.user.get_username()
         for attempt in attempts:
-            self._decide_one(request, attempt, action, reason=reason or None)
+            decide = partial(_decide, attempt, action, by=by, reason=reason or None)
+            self._tell(request, attempt, decide, done=f"decided, {action}.")
         return None
 
     def _ask(
@@ -94,27 +111,33 @@ class DecidableAttemptAdmin(ProviderAttemptAdmin):
         }
         return TemplateResponse(request, "admin/recovery/decide.html", context)
 
-    def _decide_one(
-        self,
-        request: HttpRequest,
-        attempt: ProviderAttempt,
-        action: decisions.AttemptAction,
-        *,
-        reason: str | None,
+    def _tell(
+        self, request: HttpRequest, attempt: ProviderAttempt, act: Callable[[], object], *, done: str
     ) -> None:
+        """Act on one attempt and say what came of it; a refusal does not stop the others."""
         try:
-            decisions.decide_attempt(
-                session_id=attempt.session_id,
-                attempt_id=attempt.pk,
-                action=action,
-                by=request.user.get_username(),
-                reason=reason,
-                now=timezone.now(),
-            )
+            act()
         except (Problem, log.SessionGone) as refused:
             self.message_user(request, f"{attempt.pk}: {refused}", messages.WARNING)
         else:
-            self.message_user(request, f"{attempt.pk}: decided, {action}.", messages.SUCCESS)
+            self.message_user(request, f"{attempt.pk}: {done}", messages.SUCCESS)
+
+
+def _decide(
+    attempt: ProviderAttempt, action: decisions.AttemptAction, *, by: str, reason: str | None
+) -> None:
+    decisions.decide_attempt(
+        session_id=attempt.session_id,
+        attempt_id=attempt.pk,
+        action=action,
+        by=by,
+        reason=reason,
+        now=timezone.now(),
+    )
+
+
+def _ask(attempt: ProviderAttempt) -> None:
+    inquiries.ask_about_attempt(session_id=attempt.session_id, attempt_id=attempt.pk, now=timezone.now())
 
 
 def _shown(foreseen: list[consequences.Consequence]) -> SafeString:

@@ -9,12 +9,15 @@ from django.contrib.messages import get_messages
 from django.test import Client
 from django.utils import timezone
 
+from recovery.admin import deciding
 from recovery.models import RecoveryClaim
 from sessions_app import sessions
 from sessions_app.models import Agent, ProviderAttempt, Session, SessionInput, Worker
+from sessions_app.providers import registry
 from tests.admin.test_looking import HOSTILE, list_of, page_of, statements
 from tests.recovery import scenes
 from tests.recovery.test_claims_api import claimed
+from tests.recovery.test_inquiries import Keeper
 from tests.support import world
 
 pytestmark = pytest.mark.django_db
@@ -145,7 +148,7 @@ def test_an_attempt_shows_its_facts_what_was_received_and_where_to_decide(
     assert "<script>alert" not in shown
     assert f"?q={attempt.pk}" in shown
     post(browser, "abandon", attempt.pk, confirmed="yes")
-    assert "Abandon or retry" not in browser.get(page_of(attempt)).content.decode()
+    assert "Abandon, retry or ask" not in browser.get(page_of(attempt)).content.decode()
 
 
 def test_claims_are_shown_with_links_and_cannot_be_changed(browser: Client, administrator: User) -> None:
@@ -240,3 +243,36 @@ def test_workers_are_filtered_by_condition(browser: Client) -> None:
     for condition, found in {"stale": {"stale"}, "dead": {"dead"}, "alive": {"alive", "stale"}}.items():
         shown = browser.get(list_of(Worker), {"condition": condition}).content.decode()
         assert {name for name, worker in workers.items() if worker.pk in shown} == found
+
+
+def test_a_provider_is_asked_about_those_that_it_keeps(
+    browser: Client, administrator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept, other = unknown(administrator.pk), unknown(administrator.pk)
+    ProviderAttempt.objects.filter(pk=kept).update(provider_response_id="resp_1")
+    monkeypatch.setattr(registry, "get_provider", lambda name: Keeper())
+
+    answered = post(browser, "ask", kept, other)
+
+    assert said(answered)[0] == f"{kept}: its provider is asked."
+    assert said(answered)[1].startswith(f"{other}: Nobody can be asked")
+    assert world.row(session_of(kept)).inquiry == kept
+    assert world.row(session_of(kept)).owed_at is not None
+    assert world.row(session_of(other)).owed_at is None
+    assert post(browser, "ask", kept).status_code == 302
+    assert ProviderAttempt.objects.get(pk=kept).decision is None
+
+
+def test_no_more_are_asked_about_or_decided_at_once_than_a_page_can_bear(
+    browser: Client, administrator: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deciding, "MOST", 1)
+    monkeypatch.setattr(deciding, "MOST_ASKED", 1)
+    attempts = [unknown(administrator.pk) for _ in range(2)]
+    before = world.rows_of(ProviderAttempt)
+
+    for action in ("abandon", "retry", "ask"):
+        answered = post(browser, action, *attempts, confirmed="yes")
+        assert "at most 1 attempts at a time" in said(answered)[-1]
+
+    assert world.rows_of(ProviderAttempt) == before
