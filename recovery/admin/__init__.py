@@ -1,5 +1,5 @@
-"""Looking at claims, and deciding on unknown attempts."""
+"""Looking at claims, and deciding what is unknown or waits."""
 
-from recovery.admin import claims, deciding
+from recovery.admin import attempts, calls, claims
 
-__all__ = ["claims", "deciding"]
+__all__ = ["attempts", "calls", "claims"]

@@ -6,7 +6,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
-from sessions_app.admin.base import ReadOnly, folded, link, short
+from sessions_app.admin.base import NOTHING, ReadOnly, folded, link, short
 from sessions_app.models import (
     MessagePart,
     PartCheckpoint,
@@ -17,6 +17,7 @@ from sessions_app.models import (
     Tombstone,
     ToolOverflow,
 )
+from sessions_app.sessions import undecided
 
 
 class OfSession(ReadOnly):
@@ -74,12 +75,47 @@ class SessionMessageAdmin(OfSession):
         return folded(row.retry)
 
 
+class NeedsDecision(admin.SimpleListFilter):
+    title = "needs decision"
+    parameter_name = "needs_decision"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [("yes", "Yes")]
+
+    def queryset(self, request: HttpRequest, queryset: Any) -> Any:
+        return undecided.undecided_calls(queryset) if self.value() == "yes" else queryset
+
+
 @admin.register(MessagePart)
 class MessagePartAdmin(OfSession):
-    list_display = ("id", "of_session", "of_message", "index", "kind", "state", "name", "shown_text")
+    list_display = (
+        *("id", "of_session", "of_message", "index", "kind", "state", "name", "approval", "became"),
+        "shown_text",
+    )
+    list_filter = (NeedsDecision, "kind", "state")
+    exclude = ("replay", "input", "annotations", "decision")
+    readonly_fields = ("shown_input", "shown_annotations", "shown_decision")
     position = "pk"
     identities = ("pk", "session_id", "message_id")
     search_help_text = "The whole id, or the id of the message or session"
+
+    @admin.display(description="outcome")
+    def became(self, row: MessagePart) -> str:
+        if row.unknown_at is None:
+            return NOTHING
+        return "unknown" if row.decision is None else f"unknown, decided: {row.decision['action']}"
+
+    @admin.display(description="input")
+    def shown_input(self, row: MessagePart) -> SafeString | str:
+        return folded(row.input)
+
+    @admin.display(description="annotations")
+    def shown_annotations(self, row: MessagePart) -> SafeString | str:
+        return folded(row.annotations)
+
+    @admin.display(description="decision")
+    def shown_decision(self, row: MessagePart) -> SafeString | str:
+        return folded(row.decision)
 
     @admin.display(description="message")
     def of_message(self, row: MessagePart) -> SafeString:

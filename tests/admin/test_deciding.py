@@ -1,5 +1,6 @@
 """Unknown attempts are decided in the admin, after a page that lists the consequences; claims are looked at."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,10 +10,11 @@ from django.contrib.messages import get_messages
 from django.test import Client
 from django.utils import timezone
 
-from recovery.admin import deciding
+from recovery.admin import attempts as attempts_admin
+from recovery.admin import confirming
 from recovery.models import RecoveryClaim
 from sessions_app import sessions
-from sessions_app.models import Agent, ProviderAttempt, Session, SessionInput, Worker
+from sessions_app.models import Agent, MessagePart, ProviderAttempt, Session, SessionInput, Worker
 from sessions_app.providers import registry
 from tests.admin.test_looking import HOSTILE, list_of, page_of, statements
 from tests.recovery import scenes
@@ -266,13 +268,72 @@ def test_a_provider_is_asked_about_those_that_it_keeps(
 def test_no_more_are_asked_about_or_decided_at_once_than_a_page_can_bear(
     browser: Client, administrator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deciding, "MOST", 1)
-    monkeypatch.setattr(deciding, "MOST_ASKED", 1)
+    monkeypatch.setattr(confirming, "MOST", 1)
+    monkeypatch.setattr(attempts_admin, "MOST_ASKED", 1)
     attempts = [unknown(administrator.pk) for _ in range(2)]
     before = world.rows_of(ProviderAttempt)
 
     for action in ("abandon", "retry", "ask"):
         answered = post(browser, action, *attempts, confirmed="yes")
-        assert "at most 1 attempts at a time" in said(answered)[-1]
+        assert "at most 1 at a time" in said(answered)[-1]
 
     assert world.rows_of(ProviderAttempt) == before
+
+
+def post_calls(browser: Client, action: str, *calls: str, **form: str) -> Any:
+    return browser.post(list_of(MessagePart), {"action": action, "_selected_action": list(calls), **form})
+
+
+def call(user_id: int, scene: Callable[[str, str], str]) -> str:
+    session_id = world.session(user_id=user_id)
+    scenes.say(session_id)
+    return scene(session_id, HOSTILE)
+
+
+@pytest.mark.parametrize(
+    ("action", "scene"),
+    [
+        ("approve", scenes.waiting_call),
+        ("deny", scenes.waiting_call),
+        ("mark_done", scenes.unknown_call),
+        ("mark_not_done", scenes.unknown_call),
+    ],
+)
+def test_calls_are_decided_after_a_page_of_consequences(
+    browser: Client, administrator: User, action: str, scene: Callable[[str, str], str]
+) -> None:
+    calls = [call(administrator.pk, scene) for _ in range(2)]
+    other = call(
+        administrator.pk, scenes.unknown_call if scene is scenes.waiting_call else scenes.waiting_call
+    )
+    before = world.rows_of(MessagePart)
+
+    page = post_calls(browser, action, *calls, other)
+
+    shown = page.content.decode()
+    assert (shown.count("Will be decided"), shown.count("Refused. ")) == (2, 1)
+    assert "<script>alert" not in shown
+    assert world.rows_of(MessagePart) == before
+    answered = post_calls(browser, action, *calls, other, confirmed="yes", reason="Looked")
+    assert said(answered)[:2] == [f"{pk}: decided, {action}." for pk in calls]
+    assert said(answered)[2].startswith(f"{other}: ")
+    for row in MessagePart.objects.filter(pk__in=calls):
+        assert row.decision is not None
+        assert (row.decision["action"], row.decision["by"], row.decision["reason"]) == (
+            action,
+            "root",
+            "Looked",
+        )
+        assert world.row(row.session_id).owed_at is not None
+    again = post_calls(browser, action, calls[0]).content.decode()
+    assert f"Refused. Already decided: {action}, by root." in again
+
+
+def test_calls_that_need_a_decision_are_filtered(browser: Client, administrator: User) -> None:
+    waiting = call(administrator.pk, scenes.waiting_call)
+    unknown_one = call(administrator.pk, scenes.unknown_call)
+    done = call(administrator.pk, scenes.finished_call)
+
+    shown = browser.get(list_of(MessagePart), {"needs_decision": "yes"}).content.decode()
+
+    assert [each for each in (waiting, unknown_one, done) if each in shown] == [waiting, unknown_one]
