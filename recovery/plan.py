@@ -20,6 +20,8 @@ class FoundAttempt:
     hosted_tools: bool
     can_be_asked: bool = False
     """Its provider keeps the response and can be asked what became of it."""
+    is_decided: bool = False
+    """Somebody decided about it before it was asked about anew: it stands, and nothing is owed for it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,9 +136,7 @@ def make(snapshot: Snapshot) -> Plan:
         *attempts,
         *(step for step in steps if step is not None),
     ]
-    unknown_attempts = tuple(
-        each.attempt.id for each in attempts if each.unknown and each.attempt.purpose == "step"
-    )
+    unknown_attempts = tuple(each.attempt.id for each in attempts if _is_open_question(each))
     unknown_calls = tuple(call.part.id for call in calls if call.unknown)
     go_on = _go_on(snapshot, newest, calls, attempts)
     inquiry = _find_inquiry(newest, calls, attempts) if go_on in ("continue", "ask") else None
@@ -222,15 +222,21 @@ def _go_on(
         return "park"
     if snapshot.is_asked_to_stop:
         return "paused"
-    is_unknown = any(each.unknown for each in calls) or any(
-        each.unknown and each.attempt.purpose == "step" for each in attempts
-    )
+    is_unknown = any(each.unknown for each in calls) or any(_is_open_question(each) for each in attempts)
     if is_unknown:
         return _by_policy(snapshot, calls, attempts)
     if newest is not None and _waits(snapshot, newest):
         answered = any(part.approval != "waiting" for part in _answerable(snapshot.parts, newest))
         return "owe" if answered else "nothing"
-    return "owe" if newest is not None or snapshot.is_run_owed else "nothing"
+    is_left = newest is None or any(
+        each.attempt.is_decided and each.attempt.message_id == newest.id for each in attempts
+    )
+    return "nothing" if is_left and not snapshot.is_run_owed else "owe"
+
+
+def _is_open_question(settled: SettleAttempt) -> bool:
+    """Whether policy, or a person, has to choose what follows."""
+    return settled.unknown and settled.attempt.purpose == "step" and not settled.attempt.is_decided
 
 
 def _find_inquiry(

@@ -81,6 +81,7 @@ def _attempts(session: Session) -> tuple[FoundAttempt, ...]:
             has_response=attempt.headers_at is not None or attempt.state == "streaming",
             hosted_tools=attempt.hosted_tools,
             can_be_asked=asking.find_askable(attempt) is not None,
+            is_decided=attempt.decided_at is not None,
         )
         for attempt in unsettled
     )

@@ -25,9 +25,11 @@ def outcome_unknown(tx: SessionTransaction, unknown: hooks.Unknown) -> None:
     """The same policy and budget as for a crash, in the transaction that fails the step.
 
     A shutdown that had to cut a call goes by the policy and spends no budget. A provider that can be asked
-    is asked first.
+    is asked first. Where somebody decided before, that stands, and nothing follows.
     """
     made = _plan(tx, unknown)
+    if not made.unknown_attempts and not made.unknown_calls:
+        return
     if made.go_on in ("continue", "inquire") and not _is_free(unknown):
         tx.set(recovery_count=tx.session.recovery_count + 1)
     settle.go_on(tx, made, continuation_id=recover.continuation_id(unknown.source))

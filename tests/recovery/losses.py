@@ -138,7 +138,10 @@ class Lost:
 
     def unknown(self, **how: Any) -> Self:
         """An unknown attempt that nobody decided, in a step that ended and was left to people."""
-        self.dispatched(**how)
+        return self.dispatched(**how).unknown_again()
+
+    def unknown_again(self) -> Self:
+        """The open attempt ends unknown, and its step with it."""
         error = AttemptError(error_class="ambiguous", reason="cut", message="Lost.")
         self.write(AttemptUnknown(attempt=self.attempt, message=self.message, error=error))
         self._fail("unknown")

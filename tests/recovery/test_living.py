@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from recovery import decisions, recover
+from schema.events import AttemptResumed
 from sessions_app import hooks, inbox
 from sessions_app.execution import stages
 from tests.recovery import losses
@@ -141,3 +142,35 @@ def test_a_cut_call_with_a_side_effect_waits_for_a_person_after_a_shutdown() -> 
 
     assert (lost.row.owner_id, lost.row.owed_at, world.wakes()) == (None, None, [])
     assert lost.status() == "needs_decision"
+
+
+def asked_again() -> Lost:
+    """A person abandoned an attempt and had its provider asked all the same, which began to tell."""
+    lost = Lost().unknown()
+    decisions.decide_attempt(
+        session_id=lost.id, attempt_id=lost.attempt, action="abandon", by="ann", now=LATER
+    )
+    lost.write(AttemptResumed(attempt=lost.attempt, message=lost.message, keeps_parts=True))
+    return lost
+
+
+def test_what_a_person_abandoned_is_not_continued_when_asking_again_ends_unknown_too() -> None:
+    lost = asked_again()
+    lost.unknown_again()
+
+    assert not tell(lost)
+
+    assert lost.continuations() == []
+    assert (lost.row.owed_at, lost.row.recovery_count) == (None, 0)
+
+
+def test_a_crash_while_an_abandoned_attempt_is_asked_about_leaves_it_abandoned() -> None:
+    lost = asked_again().dies()
+
+    assert lost.recovered().outcome == "closed"
+
+    assert lost.is_at_rest()
+    assert lost.continuations() == []
+    assert lost.row.owed_at is None
+    attempt = lost.attempt_row()
+    assert (attempt.state, attempt.decision["by"]) == ("unknown", "ann")  # type: ignore[index]
