@@ -20,7 +20,8 @@ def answer_call(
     now: datetime,
     reason: str | None = None,
 ) -> MessagePart:
-    """Approve or deny a waiting call, once. The run that goes on is owed in the same transaction.
+    """Approve or deny a waiting call, once. The run that goes on is owed in the same transaction, also of a
+    parked session.
 
     Survives any crash once this returns. Raises AlreadyDecided with the first answer, Superseded when
     the step was stopped meanwhile, NotWaiting for a call that nobody asked about, CallNotFound.
@@ -30,6 +31,7 @@ def answer_call(
         tx.append(
             ToolApprovalDecided(message=call.message_id, part=call_id, action=action, by=by, reason=reason)
         )
+        inbox.unpark(tx)
         inbox.owe(tx, not_before=now)
         wakes.enqueue(tx)
         call.refresh_from_db()

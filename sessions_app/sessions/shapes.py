@@ -115,11 +115,16 @@ def _message_shape(message: SessionMessage) -> Shape:
 
 
 def _message_state(message: SessionMessage) -> str:
-    """``waiting`` is derived: all that is open in the message is a question to a person."""
+    """``waiting`` is derived: all that is open in the message is a question to a person.
+
+    One that was answered waits for the worker that acts on it: nothing of it runs yet.
+    """
     if message.completed_at is not None:
         return message.state
     unfinished = [part for part in message.parts.all() if part.ended_at is None]
-    is_waiting = bool(unfinished) and all(part.approval == "waiting" for part in unfinished)
+    is_waiting = bool(unfinished) and all(
+        part.state == "pending" and part.approval != "" for part in unfinished
+    )
     return "waiting" if is_waiting else message.state
 
 

@@ -480,6 +480,7 @@ def test_a_question_survives_every_process_and_is_answered_after(
     (waiting,) = asked(chat, provider, bench, "mail")
     assert worker.stop()
     decide(chat, waiting, "approve")
+    assert sessions.message_shapes(chat.answers())[0]["state"] == "waiting"
     worker.start()
 
     coordinator.hand_over(chat.id)

@@ -8,7 +8,7 @@ import pytest
 
 from recovery import decisions
 from schema.problems import AlreadyDecided, NotUnknown, Superseded
-from sessions_app import history, inbox
+from sessions_app import history, inbox, sessions
 from sessions_app.models import MessagePart
 from tests.recovery import losses
 from tests.recovery.losses import LATER, Lost
@@ -114,6 +114,18 @@ def test_a_mark_lets_a_parked_session_run_again() -> None:
     mark(lost, call)
 
     assert not lost.row.parked
+    assert inbox.is_due(lost.row, now=LATER)
+
+
+def test_an_answered_question_lets_a_parked_session_run_again() -> None:
+    lost = Lost().streaming()
+    call = lost.call("mail", waits=True)
+    lost.completed().released()
+    world.change(lost.id, parked=True, recovery_count=4)
+
+    sessions.answer_call(session_id=lost.id, call_id=call, action="approve", by="ann", now=LATER)
+
+    assert (lost.row.parked, lost.row.recovery_count) == (False, 0)
     assert inbox.is_due(lost.row, now=LATER)
 
 
