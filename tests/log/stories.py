@@ -11,10 +11,13 @@ from hypothesis import strategies
 
 from schema.attempts import AttemptError, StepError, Usage
 from schema.events import (
+    AttemptAsked,
     AttemptDispatched,
     AttemptFirstOutput,
+    AttemptIdentified,
     AttemptPrepared,
     AttemptResponseStarted,
+    AttemptResumed,
     AttemptSettled,
     AttemptUnknown,
     EventData,
@@ -266,6 +269,12 @@ def sends(story: Story, choice: int) -> None:
                 attempt=attempt.pk, message=attempt.message_id, status=200, provider_request_id="r" * 300
             ),
         )
+        if choice:
+            story.write(
+                AttemptIdentified(
+                    attempt=attempt.pk, message=attempt.message_id, provider_response_id="resp-1"
+                )
+            )
 
 
 @_move
@@ -430,6 +439,30 @@ def ends_the_step(story: Story, choice: int) -> None:
         )
     else:
         story.write(_settled(attempt, "failed"), *_fails(message, "failed"))
+
+
+@_move
+def asks_what_became_of_it(story: Story, choice: int) -> None:
+    attempt = (
+        ProviderAttempt.objects.filter(session_id=story.session_id, state="unknown")
+        .order_by("-prepared_at", "-pk")
+        .first()
+    )
+    newest = (
+        SessionMessage.objects.filter(session_id=story.session_id, type="assistant").order_by("-seq").first()
+    )
+    if attempt is None or attempt.message_id is None or newest is None:
+        return
+    told: EventData
+    if choice < 2:
+        told = AttemptAsked(
+            attempt=attempt.pk, message=attempt.message_id, answer="forgotten", detail="Gone."
+        )
+    elif newest.pk == attempt.message_id and newest.state == "unknown":
+        told = AttemptResumed(attempt=attempt.pk, message=newest.pk, keeps_parts=choice == 2)
+    else:
+        told = _settled(attempt, "completed")
+    story.write(told)
 
 
 def _fails(message: str, outcome: Any) -> tuple[EventData, ...]:
