@@ -251,8 +251,11 @@ def _find_inquiry(
 
 
 def _by_policy(snapshot: Snapshot, calls: Sequence[FailCall], attempts: Sequence[SettleAttempt]) -> GoOn:
-    if snapshot.is_wanted_again:
-        return "owe"
+    chosen = _chosen(snapshot, calls, attempts)
+    return "owe" if chosen != "continue" and snapshot.is_wanted_again else chosen
+
+
+def _chosen(snapshot: Snapshot, calls: Sequence[FailCall], attempts: Sequence[SettleAttempt]) -> Policy:
     if snapshot.policy != "continue":
         return snapshot.policy
     may_repeat_an_effect = any(

@@ -287,7 +287,7 @@ def test_an_unserved_stop_ends_calls_that_waited_for_a_person(call: FoundPart) -
 
 
 @pytest.mark.parametrize("things", UNKNOWN)
-@pytest.mark.parametrize("policy", ["continue", "ask", "off"])
+@pytest.mark.parametrize("policy", ["ask", "off"])
 def test_what_a_person_let_run_again_after_it_was_parked_is_not_asked_about_again(
     things: Any, policy: str
 ) -> None:
@@ -295,6 +295,11 @@ def test_what_a_person_let_run_again_after_it_was_parked_is_not_asked_about_agai
 
     assert made.go_on == "owe"
     assert not made.admits_continuation
+
+
+def test_what_a_person_let_run_again_continues_where_policy_does() -> None:
+    assert plan.make(found(OPEN, STREAMING, is_wanted_again=True)).go_on == "continue"
+    assert plan.make(found(ANSWERED, EFFECT, is_wanted_again=True)).go_on == "owe"
 
 
 def test_a_waiting_steer_of_the_user_takes_the_continuations_place() -> None:

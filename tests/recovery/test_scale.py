@@ -1,0 +1,136 @@
+"""What a pass costs: in proportion to what is lost, whatever the number of sessions at rest."""
+
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from recovery import discovery, service
+from recovery.models import RecoveryClaim
+from sessions_app.models import Session, Worker
+from tests.recovery import crowds, losses
+from tests.support import world
+
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+
+HANDFUL: Final = 8
+AT_REST: Final = 1000
+FEW, MANY = 10, 40
+
+
+@pytest.fixture(autouse=True)
+def policy(settings: Any) -> None:
+    settings.HOLDFAST_RECOVERY_POLICY = "continue"
+
+
+def sweep() -> list[dict[str, str]]:
+    """The statements of a whole pass."""
+    me = world.worker().pk
+    with CaptureQueriesContext(connection) as captured:
+        losses.sweep(by=me)
+    return [query for query in captured.captured_queries if query["sql"].lstrip().upper().startswith(VERBS)]
+
+
+VERBS: Final = ("SELECT", "UPDATE", "INSERT", "DELETE")
+
+
+def killed() -> str:
+    """A worker whose death is established already."""
+    return world.worker(dead_at=world.NOW, death="proved").pk
+
+
+def test_a_pass_that_finds_nothing_costs_a_handful_of_statements() -> None:
+    crowds.at_rest(AT_REST, user_id=world.user())
+
+    assert len(sweep()) <= HANDFUL
+
+
+def test_living_owners_cost_no_statement_each() -> None:
+    user_id = world.user()
+    crowds.lost(MANY, user_id=user_id, owner=world.worker().pk)
+
+    assert len(sweep()) <= HANDFUL
+    assert not RecoveryClaim.objects.exists()
+
+
+def test_each_orphan_costs_the_same_whatever_else_is_there() -> None:
+    user_id = world.user()
+    costs = []
+    for count, at_rest in ((FEW, 0), (MANY, AT_REST)):
+        world.forget_queue()
+        crowds.at_rest(at_rest, user_id=user_id)
+        lost = crowds.lost(count, user_id=user_id, owner=killed())
+        costs.append(len(sweep()))
+        assert RecoveryClaim.objects.filter(session_id__in=lost).count() == count
+        forget_everything()
+
+    few, many = costs
+    each = (many - few) / (MANY - FEW)
+    assert each == int(each), "every orphan costs the same"
+    assert each <= 50
+    assert few - FEW * each <= HANDFUL
+
+
+def forget_everything() -> None:
+    RecoveryClaim.objects.all().delete()
+    for relation in Session._meta.related_objects:
+        model = relation.related_model
+        assert isinstance(model, type)
+        model._default_manager.all().delete()
+    Session.objects.all().delete()
+
+
+def test_the_search_for_orphans_reads_partial_indexes_and_not_whole_tables() -> None:
+    user_id = world.user()
+    crowds.at_rest(AT_REST, user_id=user_id)
+    lost = crowds.lost(FEW, user_id=user_id, owner=killed())
+    crowds.analyze()
+
+    plans = explained()
+
+    assert [each.session_id for each in discovery.find_orphans(now=losses.LATER)] == lost
+    for table, index in (
+        ("sessions_app_session", "session_owned"),
+        ("sessions_app_providerattempt", "attempt_unsettled"),
+        ("sessions_app_messagepart", "part_unfinished"),
+        ("sessions_app_sessionmessage", "message_unfinished"),
+    ):
+        assert any(index in plan for plan in plans), (index, plans)
+        assert not any(reads_all_of(table, plan) for plan in plans), plans
+
+
+def reads_all_of(table: str, plan: str) -> bool:
+    """Whether the plan goes through a whole table."""
+    if connection.vendor == "sqlite":
+        return any(f"SCAN {table}" in line and "INDEX" not in line for line in plan.splitlines())
+    return f"Seq Scan on {table}" in plan
+
+
+def explained() -> list[str]:
+    """The plan of every statement of the search, in the database's own words."""
+    explain = "EXPLAIN QUERY PLAN " if connection.vendor == "sqlite" else "EXPLAIN "
+    with CaptureQueriesContext(connection) as captured:
+        discovery.find_orphans(now=losses.LATER)
+    plans = []
+    with connection.cursor() as cursor:
+        for query in captured.captured_queries:
+            cursor.execute(explain + query["sql"])
+            plans.append("\n".join(str(row) for row in cursor.fetchall()))
+    return plans
+
+
+@pytest.mark.django_db(transaction=True)
+def test_all_orphans_among_many_sessions_are_recovered_in_one_pass(tmp_path: Path) -> None:
+    user_id = world.user()
+    crowds.at_rest(AT_REST, user_id=user_id)
+    owner = crowds.killed_worker(tmp_path)
+    lost = crowds.lost(100, user_id=user_id, owner=owner.pk)
+    me = world.worker().pk
+
+    outcomes = [each.outcome for each in service.recover_all(worker_id=me, now=losses.LATER)]
+
+    assert outcomes == ["claimed"] * len(lost)
+    assert Worker.objects.get(pk=owner.pk).death == "proved"
+    assert discovery.find_orphans(now=losses.LATER) == []
