@@ -2,15 +2,19 @@
 
 import asyncio
 import logging
+from dataclasses import replace
+from typing import Final
 
 from schema.problems import CannotAsk
+from schema.text import clean
 from sessions_app.models import MessagePart
-from sessions_app.tools import registry
+from sessions_app.tools import declare, registry
 from sessions_app.tools.port import Reconcile, Reconciled, ToolContext
 
 logger = logging.getLogger(__name__)
 
-CANNOT_TELL = Reconciled(happened="cannot_tell")
+CANNOT_TELL: Final = Reconciled(happened="cannot_tell")
+MAX_OUTPUT_CHARACTERS: Final = 32_000
 
 
 def get_reconcile(call: MessagePart) -> Reconcile:
@@ -24,16 +28,18 @@ def get_reconcile(call: MessagePart) -> Reconcile:
 
 
 def ask(call: MessagePart) -> Reconciled:
-    """What the tool found out. It only looks; asking again does no harm.
+    """What the tool found out, its output short and clean. It only looks; asking again does no harm.
 
     A tool that fails or takes longer than it may run cannot tell. Raises CannotAsk.
     """
     reconcile = get_reconcile(call)
     try:
-        return asyncio.run(_ask(reconcile, call))
-    except Exception:
-        logger.exception("tools.reconcile.failed", extra={"tool": call.name, "call": call.pk})
+        found = asyncio.run(_ask(reconcile, call))
+    except Exception as error:  # noqa: BLE001 - a tool fails in its own ways, and its words may hold anything
+        extra = {"tool": call.name, "call": call.pk, "error": type(error).__name__}
+        logger.warning("tools.reconcile.failed", extra=extra)
         return CANNOT_TELL
+    return replace(found, output=declare.bounded(clean(found.output), MAX_OUTPUT_CHARACTERS))
 
 
 async def _ask(reconcile: Reconcile, call: MessagePart) -> Reconciled:

@@ -12,6 +12,7 @@ from sessions_app import identity
 from sessions_app.log import replay
 from sessions_app.models import MessagePart, ProviderAttempt
 from sessions_app.providers import port, registry
+from sessions_app.tools import reconcile
 from sessions_app.tools import registry as tools
 from sessions_app.tools.declare import tool
 from sessions_app.tools.port import Input, Reconciled, ToolContext
@@ -270,6 +271,32 @@ def test_a_tool_that_cannot_tell_changes_nothing(
     assert ask_tool(ann, call).status_code == 202
 
     assert world.everything_of(session_id) == before
+
+
+def test_what_a_tool_tells_is_stored_clean_and_short(
+    ann: Caller, session_id: str, findings: list[Reconciled]
+) -> None:
+    findings.append(Reconciled(happened="yes", output="Sent\0 " + 100_000 * "x"))
+    scenes.say(session_id)
+    call = scenes.unknown_call(session_id)
+
+    result = ask_tool(ann, call).json()["decision"]["result"]
+
+    assert result.startswith("Sent xxx")
+    assert len(result) == reconcile.MAX_OUTPUT_CHARACTERS
+
+
+def test_a_tool_that_fails_cannot_tell_and_its_words_are_not_logged(
+    ann: Caller, session_id: str, findings: list[Reconciled], caplog: pytest.LogCaptureFixture
+) -> None:
+    findings.clear()
+    scenes.say(session_id)
+    call = scenes.unknown_call(session_id)
+
+    assert ask_tool(ann, call).json()["decision"] is None
+
+    (told,) = [record for record in caplog.records if record.getMessage() == "tools.reconcile.failed"]
+    assert (told.exc_info, vars(told)["error"]) == (None, "IndexError")
 
 
 def test_a_tool_without_memory_cannot_be_asked(ann: Caller, session_id: str) -> None:

@@ -113,3 +113,10 @@ def test_an_event_cannot_be_changed_once_it_is_made() -> None:
 
     with pytest.raises(ValidationError, match="frozen"):
         event.message = "msg_2"  # type: ignore[misc]
+
+
+def test_an_error_names_the_field_and_never_repeats_what_was_in_it() -> None:
+    with pytest.raises(ValidationError, match="message") as refused:
+        PromptWithdrawn.model_validate({"message": ["a secret"], "more": "another secret"})
+
+    assert "secret" not in str(refused.value)
