@@ -6,6 +6,7 @@ from contextlib import aclosing
 from typing import Any
 
 from django.utils import timezone
+from pydantic import JsonValue
 
 from schema.attempts import AttemptError
 from schema.text import Cleaner, clean
@@ -28,6 +29,13 @@ from sessions_app.providers.port import (
     ResponseIdentified,
     TextDelta,
 )
+from sessions_app.providers.scrub import is_storable
+
+
+def _kept(replay: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """What goes back with an answer is kept as it came, or not at all."""
+    return dict(replay) if is_storable(dict(replay)) else {}
+
 
 _cancelling: set["asyncio.Future[None]"] = set()
 
@@ -147,7 +155,7 @@ class Step:
         if part is None or part.is_complete:
             return
         part.is_complete = True
-        part.replay = dict(replay) or None
+        part.replay = _kept(replay) or None
         if part.kind != "tool":
             del self._open[key]
         elif part.hosted:
@@ -177,7 +185,7 @@ class Step:
                 part=part,
                 output=clean(item.output),
                 is_error=item.is_error,
-                replay=item.replay,
+                replay=_kept(item.replay),
                 now=timezone.now(),
             )
 

@@ -7,7 +7,7 @@ from typing import Final, Protocol
 from pydantic import JsonValue
 
 from schema import text
-from sessions_app.providers import port, wire
+from sessions_app.providers import port, scrub, wire
 from sessions_app.providers.parts import OpenPart
 from sessions_app.providers.scrub import Scrubber
 
@@ -268,7 +268,7 @@ class _Hosted:
             yield port.CallResult(self._key, output, replay=self._replay(item))
 
     def _replay(self, item: Fields) -> Fields:
-        if len(json.dumps(item)) > LONGEST_REPLAY or not _is_storable(item):
+        if not scrub.is_storable(item) or len(json.dumps(item)) > LONGEST_REPLAY:
             return {}
         return {"item": item} if self._thought is None else {"item": item, "after": self._thought}
 
@@ -290,21 +290,12 @@ def _kept(item: Fields, thought: str | None) -> Fields:
 def _thought_item(item: Fields) -> Fields:
     """The reasoning as it goes back; empty when nothing of it is signed or kept by the provider."""
     item_id = item.get("id")
-    if not isinstance(item_id, str) or not 0 < len(item_id) <= 64 or not _is_storable(item):
+    if not isinstance(item_id, str) or not 0 < len(item_id) <= 64 or not scrub.is_storable(item):
         return {}
     kept: Fields = {"type": "reasoning", "id": item_id, "summary": item.get("summary") or []}
     if isinstance(encrypted := item.get("encrypted_content"), str) and encrypted:
         kept["encrypted_content"] = encrypted
     return kept
-
-
-def _is_storable(item: Fields) -> bool:
-    """Whether it is kept as it came: what would be cleaned could not be sent back byte by byte."""
-    try:
-        written = json.dumps(item, ensure_ascii=False, allow_nan=False)
-    except (ValueError, RecursionError):
-        return False
-    return text.clean(written) == written and "\\u0000" not in written
 
 
 def _text_of(item: Fields) -> str:

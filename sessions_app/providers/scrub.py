@@ -1,6 +1,14 @@
 """The edge where a provider's text enters: what cannot be stored is dropped here, once."""
 
+import math
+from typing import Final
+
+from pydantic import JsonValue
+
 from schema import text
+
+DEEPEST: Final = 100
+"""How deep what goes back may nest: events and databases each end somewhere beyond."""
 
 
 class Scrubber:
@@ -29,3 +37,20 @@ class Scrubber:
 def _is_same_once_joined(clean: str, arrived: str) -> bool:
     """In UTF-16 a pair reads the same whether it was one character or two halves."""
     return clean.encode("utf-16-le") == arrived.encode("utf-16-le", "surrogatepass")
+
+
+def is_storable(value: JsonValue, *, depth: int = 0) -> bool:
+    """Whether it can be kept exactly as it came; what would have to be cleaned cannot be sent back."""
+    if depth > DEEPEST:
+        return False
+    if isinstance(value, str):
+        return text.clean(value) == value
+    if isinstance(value, float):
+        return math.isfinite(value)
+    if isinstance(value, list):
+        return all(is_storable(each, depth=depth + 1) for each in value)
+    if isinstance(value, dict):
+        return all(
+            text.clean(name) == name and is_storable(each, depth=depth + 1) for name, each in value.items()
+        )
+    return True

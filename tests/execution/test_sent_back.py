@@ -138,3 +138,33 @@ def test_what_one_model_wants_back_is_not_sent_to_another(person: Any, stub: Stu
     items = stub.journal()[1].json()["input"]
     assert [item.get("type", "message") for item in items] == ["message"] * 4
     assert "id" not in items[2]
+
+
+def deep() -> Any:
+    value: Any = []
+    for _ in range(300):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize("odd", [{"a": deep()}, {"a": float("nan")}, {"a": "\x00"}, {"\ud800": 1}], ids=str)
+def test_what_cannot_be_stored_as_it_came_is_told_in_words(person: Any, stub: StubProcess, odd: Any) -> None:
+    stub.script(
+        answer(
+            event("message_start", message={"id": "msg_1"}),
+            *block(0, type="server_tool_use", id="srvtoolu_1", name="web_search", input={}),
+            *block(1, **RESULT | {"content": [{"title": "Weather", "more": odd}]}),
+            *block(2, type="text", text="Sunny."),
+            event("message_delta", delta={"stop_reason": "end_turn"}),
+            event("message_stop"),
+        )
+    )
+    chat = Chat(person, model="anthropic:claude")
+
+    chat.say("Weather?")
+    assert chat.settled().state == "idle"
+    chat.say("Thanks")
+    assert chat.settled().state == "idle"
+
+    kinds = [each["type"] for each in stub.journal()[1].json()["messages"][1]["content"]]
+    assert kinds == ["text", "text"]
