@@ -13,7 +13,9 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from schema.inputs import Delivery
 from schema.problems import Problem, SessionNotFound
+from schema.text import clean
 from sessions_app import identity, log, sessions
+from sessions_app.providers import registry
 from sessions_app.web import first_run, snapshot, words
 from sessions_app.web.headers import page
 
@@ -27,6 +29,7 @@ SUGGESTIONS: Final = (
 )
 """What a new chat offers; the last one shows off the scripted demo."""
 
+_MOST_QUERY_CHARACTERS: Final = 200
 _INDENTATION: Final = re.compile(r"\s*\n\s*")
 
 signed_in = login_required(login_url="web:sign-in")
@@ -48,7 +51,10 @@ def home(request: HttpRequest) -> HttpResponseBase:
 @signed_in
 def _new_chat(request: HttpRequest, *, problem: str = "", text: str = "", status: int = 200) -> HttpResponse:
     beside = snapshot.beside(
-        user_id=_user_id(request), cursor=request.GET.get("chats", ""), now=timezone.now()
+        user_id=_user_id(request),
+        cursor=request.GET.get("chats", ""),
+        query=clean(request.GET.get("q", ""))[:_MOST_QUERY_CHARACTERS],
+        now=timezone.now(),
     )
     context = {
         "beside": beside,
@@ -115,6 +121,7 @@ def _admit(request: HttpRequest, *, session_id: str) -> None:
 def _chat(
     request: HttpRequest, session_id: str, *, problem: str = "", text: str = "", status: int = 200
 ) -> HttpResponse:
+    editing = request.GET.get("edit", "")
     try:
         shown = snapshot.read(
             user_id=_user_id(request),
@@ -129,8 +136,11 @@ def _chat(
         "chat": shown,
         "beside": shown.beside,
         "current": shown.session.pk,
+        "models": [model.name for model in registry.available()],
         **_composer(problem=problem, text=text),
     }
+    if editing and (earlier := shown.text_of(editing)):
+        context |= {"editing": editing, "draft": earlier}
     return _render(request, "chat/chat.html", context, status=status)
 
 

@@ -11,11 +11,14 @@ from django.utils.dateparse import parse_datetime
 
 from schema.status import Status
 from sessions_app import sessions
+from sessions_app.sessions import undecided
 
 if TYPE_CHECKING:
     from sessions_app.models import Session
 
 PAGE: Final = 50
+ARCHIVED: Final = "archived:"
+NEEDS_DECISION: Final = "needs:decision"
 _MARKS: Final = {
     "busy": ("running", "Running"),
     "queued": ("running", "Queued"),
@@ -51,9 +54,16 @@ class Window:
     is_newest: bool
 
 
-def read(*, user_id: int, cursor: str = "") -> Window:
-    """One statement. A cursor that cannot be read shows the newest."""
-    rows = sessions.listed(user_id=user_id)
+def read(*, user_id: int, cursor: str = "", query: str = "") -> Window:
+    """One statement. A cursor that cannot be read shows the newest.
+
+    ``archived:`` and ``needs:decision`` in the query are conditions, the rest is looked for in titles.
+    """
+    words = query.split()
+    sought = " ".join(word for word in words if word not in (ARCHIVED, NEEDS_DECISION))
+    rows = sessions.listed(user_id=user_id, archived=ARCHIVED in words, query=sought)
+    if NEEDS_DECISION in words:
+        rows = undecided.needing_decision(rows)
     before = _parse(cursor)
     if before is not None:
         active_at, session_id = before
@@ -67,8 +77,11 @@ def read(*, user_id: int, cursor: str = "") -> Window:
 def groups(window: Window, statuses: Mapping[str, Status], *, today: date) -> list[Group]:
     """The rows of a window under the names of their days, without sessions that were deleted meanwhile."""
     living = [session for session in window.sessions if session.pk in statuses]
-    named = groupby(living, key=lambda session: _day_name(session.active_at.date(), today))
-    return [Group(name=name, rows=_rows(list(members), statuses)) for name, members in named]
+    pinned = [session for session in living if session.pinned]
+    others = (session for session in living if not session.pinned)
+    named = groupby(others, key=lambda session: _day_name(session.active_at.date(), today))
+    first = [Group(name="Pinned", rows=_rows(pinned, statuses))] if pinned else []
+    return first + [Group(name=name, rows=_rows(list(members), statuses)) for name, members in named]
 
 
 def _rows(members: Sequence["Session"], statuses: Mapping[str, Status]) -> list[Row]:

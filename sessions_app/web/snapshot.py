@@ -25,6 +25,7 @@ class Beside:
     groups: list[sidebar.Group]
     older: str
     is_newest: bool
+    query: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +72,23 @@ class Chat:
         """The unknown attempts of each message that has some."""
         return {message["id"]: message["unknown"] for message in self.messages if message["unknown"]}
 
+    def text_of(self, message_id: str) -> str:
+        """What the user said in a message that the page shows; empty for any other."""
+        said = (each for each in self.messages if each["id"] == message_id and each["type"] == "user")
+        return next((str(each["text"]) for each in said), "")
+
+    @property
+    def last_question(self) -> str:
+        """The newest message of the user on the page; empty when there is none."""
+        return next((str(each["id"]) for each in reversed(self.messages) if each["type"] == "user"), "")
+
+    @property
+    def can_regenerate(self) -> bool:
+        """Whether an answer stands at the end and nothing runs."""
+        newest = self.messages[-1]["type"] if self.messages else ""
+        settled = self.status["state"] in ("idle", "needs_decision")
+        return bool(settled and newest == "assistant" and self.last_question)
+
     @property
     def is_running(self) -> bool:
         return bool(self.status["state"] in ("busy", "retrying", "queued"))
@@ -81,9 +99,9 @@ class Chat:
         return bool(self.status["state"] != "queued")
 
 
-def beside(*, user_id: int, cursor: str, now: datetime) -> Beside:
-    window = sidebar.read(user_id=user_id, cursor=cursor)
-    return _beside(window, sessions.statuses(window.sessions, now=now), now=now)
+def beside(*, user_id: int, cursor: str, now: datetime, query: str = "") -> Beside:
+    window = sidebar.read(user_id=user_id, cursor=cursor, query=query)
+    return _beside(window, sessions.statuses(window.sessions, now=now), now=now, query=query)
 
 
 def read(
@@ -118,11 +136,12 @@ def read(
     )
 
 
-def _beside(window: sidebar.Window, statuses: dict[str, Status], *, now: datetime) -> Beside:
+def _beside(window: sidebar.Window, statuses: dict[str, Status], *, now: datetime, query: str = "") -> Beside:
     return Beside(
         groups=sidebar.groups(window, statuses, today=now.date()),
         older=window.older,
         is_newest=window.is_newest,
+        query=query,
     )
 
 

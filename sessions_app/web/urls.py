@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from sessions_app.web import account, pages
+from sessions_app.web import account, changing, pages, settings
 
 app_name = "web"
 
@@ -10,6 +10,14 @@ urlpatterns = [
     path("", pages.home, name="home"),
     path("s/<str:session_id>", pages.chat, name="chat"),
     path("s/<str:session_id>/prompts", pages.send, name="send"),
+    path("s/<str:session_id>/change", changing.change, name="change"),
+    path("s/<str:session_id>/resend", changing.resend, name="resend"),
+    path("s/<str:session_id>/delete", changing.delete, name="delete"),
+    path("settings", settings.overview, name="settings"),
+    path("settings/theme", settings.theme, name="theme"),
+    path("settings/password", settings.password, name="password"),
+    path("settings/tokens", settings.create_token, name="create-token"),
+    path("settings/tokens/<int:token_id>/revoke", settings.revoke_token, name="revoke-token"),
     path("sign-in", account.sign_in, name="sign-in"),
     path("sign-out", account.sign_out, name="sign-out"),
     path("first-run/<str:token>", account.first_account, name="first-run"),

@@ -10,12 +10,13 @@ export class ApiError extends Error {
 }
 
 /** One call. Resolves with the decoded body or null; rejects with ApiError, or TypeError without a network. */
-export async function call(method, path, body) {
+export async function call(method, path, body, options = {}) {
   const response = await fetch(`/api/v1${path}`, {
     method,
     headers: { Accept: "application/json", "Content-Type": "application/json", "X-CSRFToken": csrfToken() },
     body: body === undefined ? undefined : JSON.stringify(body),
     credentials: "same-origin",
+    ...options,
   });
   const text = await response.text();
   const decoded = text === "" ? null : parse(text);

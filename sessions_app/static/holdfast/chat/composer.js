@@ -11,6 +11,7 @@ export class Composer {
     this.running = false;
     this.waiting = false;
     this.stopping = false;
+    this.replaces = form.elements.namedItem("replaces") !== null;
     if (this.text.value === "" && draft !== "") this.text.value = draft;
     form.addEventListener("submit", (event) => this.#submitted(event));
     this.text.addEventListener("keydown", (event) => this.#pressed(event));
@@ -36,7 +37,9 @@ export class Composer {
     this.text.focus();
   }
 
+  /** What replaces an earlier message goes as a form: the page that comes back shows what is left. */
   #submitted(event) {
+    if (this.replaces) return;
     event.preventDefault();
     const text = this.text.value;
     if (text.trim() === "") return;
@@ -59,7 +62,7 @@ export class Composer {
   }
 
   #typed() {
-    this.onDraft(this.text.value);
+    if (!this.replaces) this.onDraft(this.text.value);
     this.#fit();
     this.#refresh();
   }

@@ -6,6 +6,7 @@ import { Composer } from "./composer.js";
 import { Connection, backoff } from "./connection.js";
 import { newId } from "./identity.js";
 import { loadMarkdown } from "./markdown.js";
+import { Menu } from "./menu.js";
 import { Outbox } from "./outbox.js";
 import { readState, words } from "./page.js";
 import { Sidebar } from "./sidebar.js";
@@ -40,7 +41,8 @@ class Chat {
     });
     root.querySelector("[data-role=resume]").addEventListener("click", () => this.resume());
     this.decisions = new Decisions({ root, words, onDecided: (kind, shape) => this.decided(kind, shape) });
-    this.view.transcript.addEventListener("click", (event) => this.#clicked(event));
+    new Menu({ root, session: () => this.state.session });
+    this.view.scroller.addEventListener("click", (event) => this.#clicked(event));
     setInterval(() => this.#look(), 1000);
   }
 
@@ -219,6 +221,7 @@ class Chat {
     const role = target.closest("[data-role]")?.dataset.role;
     if (role === "stop-trying") this.stop();
     if (role === "copy") copyCode(target);
+    if (role === "copy-answer") copied(target, this.view.answer);
   }
 
   async resume() {
@@ -297,8 +300,11 @@ class Chat {
 }
 
 /** Copy the text of the box below a heading. */
-async function copyCode(button) {
-  const text = button.closest(".code-head").nextElementSibling.textContent;
+function copyCode(button) {
+  return copied(button, button.closest(".code-head").nextElementSibling.textContent);
+}
+
+async function copied(button, text) {
   await navigator.clipboard?.writeText(text);
   button.textContent = "Copied";
   setTimeout(() => (button.textContent = "Copy"), 2000);

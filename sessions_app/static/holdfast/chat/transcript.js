@@ -7,6 +7,7 @@
 // Changes are what a view has to redo:
 //   {kind: "message", id}            the message is new, or its state changed
 //   {kind: "part", id}               the part is new, or its text was replaced
+//   {kind: "hidden", id}             the message is not shown any more
 //   {kind: "append", id, text}       the part grew by this text
 //   {kind: "prompts"}                what is sent or pending changed
 //   {kind: "session"}                title, model or pause changed
@@ -164,6 +165,7 @@ const HANDLERS = {
       ...(data.unknown ? { decision: null } : {}),
     }),
   "tool.decided": (state, data, event) => changeCall(state, data, SETTLED, { decision: decisionOf(data, event) }),
+  "revert.committed": revertCommitted,
   "retry.scheduled": (state, data) =>
     changeMessage(state, data, { retry: { attempt: data.attempt, at: data.at, reason: data.reason } }),
   "attempt.prepared": (state, data) => changeMessage(state, data, { retry: null }),
@@ -249,6 +251,18 @@ function closeMessage(state, data, fields) {
   if (message === undefined) return [];
   Object.assign(message, fields, { retry: null });
   return [{ kind: "message", id: message.id }];
+}
+
+/** The messages from this one on are hidden; of an earlier page nothing is shown here anyway. */
+function revertCommitted(state, data) {
+  const ids = Array.from(state.messages.keys());
+  const from = ids.indexOf(data.message);
+  const hidden = from === -1 ? [] : ids.slice(from);
+  for (const id of hidden) {
+    for (const part of state.messages.get(id).parts) state.parts.delete(part);
+    state.messages.delete(id);
+  }
+  return hidden.map((id) => ({ kind: "hidden", id }));
 }
 
 function changeMessage(state, data, fields) {

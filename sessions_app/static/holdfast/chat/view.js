@@ -56,6 +56,7 @@ export class View {
     if (kind === "append") return this.#append(id, text);
     if (kind === "part") this.#showPart(id);
     if (kind === "emptied") this.#empty(id);
+    if (kind === "hidden") this.#hide(id);
     if (kind === "message") this.#showMessage(id);
     if (kind === "prompts") this.showPrompts();
     this.showStatus();
@@ -85,10 +86,17 @@ export class View {
     this.#showAttempts(message);
   }
 
+  #hide(id) {
+    this.#empty(id);
+    this.messages.get(id)?.remove();
+    this.messages.delete(id);
+  }
+
   #empty(id) {
     const element = this.messages.get(id);
     for (const part of element?.querySelectorAll("[data-part]") ?? []) {
       this.texts.delete(part.dataset.part);
+      this.formatted.delete(part.dataset.part);
       part.remove();
     }
   }
@@ -130,7 +138,10 @@ export class View {
     element.dataset.seq = message.seq;
     element.dataset.type = message.type;
     element.classList.add("fresh");
-    if (name === "user") setText(slot(element, "text"), message.text);
+    if (name === "user") {
+      setText(slot(element, "text"), message.text);
+      slot(element, "edit").href = `?edit=${message.id}`;
+    }
     if (name === "line") fillLine(element, message, this.words);
     this.messages.set(message.id, element);
     this.transcript.append(element);
@@ -280,6 +291,23 @@ export class View {
     setText(slot(this.root, "model"), state.model);
     this.#showPlaceholder(key);
     this.#showBanner();
+    this.#showFoot();
+  }
+
+  /** What can be done with the last answer, when nothing runs. */
+  #showFoot() {
+    const foot = slot(this.root, "foot");
+    if (foot === null) return;
+    const question = Array.from(this.state.messages.values()).findLast(({ type }) => type === "user");
+    const settled = ["idle", "needs_decision"].includes(this.state.status?.state);
+    foot.hidden = !(settled && question !== undefined && newestMessage(this.state)?.type === "assistant");
+    if (question !== undefined) foot.querySelector("[name=replaces]").value = question.id;
+  }
+
+  /** The text of the newest answer. */
+  get answer() {
+    const parts = newestMessage(this.state)?.parts.map((id) => this.state.parts.get(id)) ?? [];
+    return parts.filter(({ kind }) => kind === "text").map(({ text }) => text).join("\n\n");
   }
 
   #showBanner() {
