@@ -247,14 +247,15 @@ class Recorder:
     ) -> "bool | retries.Retry":
         """Store the end of an attempt that did not complete, by what is proved about it.
 
-        Answers whether to go on draining, or the retry that was scheduled in the same transaction.
+        Answers whether to go on draining, or the retry that was scheduled in the same transaction: also at a
+        shutdown, so that the next process has it.
         """
         is_unknown = error.error_class in ("ambiguous", "partial")
         with self._transaction(now) as tx:
             self._end_parts(tx)
             tx.append(self._unknown(error, usage) if is_unknown else self._failed(error, usage))
             self._request.is_settled = True
-            retry = self._retry(error, now=now, shutting_down=shutting_down)
+            retry = self._retry(error, now=now)
             if retry is not None:
                 self._schedule(tx, retry)
                 return retry
@@ -264,8 +265,8 @@ class Recorder:
                 stages.outcome_unknown(tx, self._unknown_outcome())
             return self._go_on(tx, shutting_down=shutting_down)
 
-    def _retry(self, error: AttemptError, *, now: datetime, shutting_down: bool) -> "retries.Retry | None":
-        if self._has_output or shutting_down:
+    def _retry(self, error: AttemptError, *, now: datetime) -> "retries.Retry | None":
+        if self._has_output:
             return None
         return retries.plan(
             error,

@@ -9,7 +9,7 @@ from django.utils import timezone
 from schema.attempts import AttemptError
 from sessions_app.execution import coordinator, retries
 from sessions_app.live import nudge
-from tests.execution.conftest import Chat, StubProvider, Worker, answers, fails
+from tests.execution.conftest import Chat, Gate, StubProvider, Worker, answers, fails
 from tests.support.waiting import until
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -176,6 +176,24 @@ def test_a_shutdown_that_comes_while_the_retry_is_stored_does_not_wait_for_it(
     until(lambda: chat.row.owner_id is None and chat.row.owed_at is not None, what="the release")
     assert chat.row.owed_at > timezone.now() + timedelta(seconds=50)  # type: ignore[operator]
     assert chat.error()["reason"] == "shutdown"
+
+
+def test_what_is_refused_during_a_shutdown_is_left_to_the_next_process(
+    chat: Chat, provider: StubProvider, worker: Worker, later: None
+) -> None:
+    gate = Gate()
+    provider.scripts = [fails("rejected", "rate_limit", gate=gate)]
+    chat.say("Hi")
+    until(lambda: gate.reached)
+    worker.running.loop.call_soon_threadsafe(worker.running.request_stop)
+    until(lambda: worker.running.is_stopping)
+
+    gate.open()
+
+    until(lambda: chat.row.owner_id is None)
+    assert chat.row.owed_at > timezone.now() + timedelta(seconds=50)  # type: ignore[operator]
+    assert chat.error()["reason"] == "shutdown"
+    assert chat.status().state == "queued"
 
 
 def test_nothing_is_retried_after_output(chat: Chat, provider: StubProvider, soon: None) -> None:
