@@ -28,10 +28,25 @@ def _known_dead() -> Q:
 
 def _owned_by(dead: Q) -> list[Discovered]:
     orphans = Session.objects.filter(dead, owner__isnull=False, parked=False).order_by("pk")
+    rows = list(orphans.values_list("pk", "owner_id", "fence"))
+    entered = _with_entered_calls() if rows else {}
     return [
-        Discovered(session_id=session_id, owner=owner_id, fence=fence)
-        for session_id, owner_id, fence in orphans.values_list("pk", "owner_id", "fence")
+        Discovered(
+            session_id=session_id,
+            owner=owner_id,
+            fence=fence,
+            is_bystander=session_id not in entered and owner_id in entered.values(),
+        )
+        for session_id, owner_id, fence in rows
     ]
+
+
+def _with_entered_calls() -> dict[str, str | None]:
+    """The owned sessions in which a tool of ours is running, with their owners."""
+    running = MessagePart.objects.filter(
+        ended_at=None, state="running", hosted=False, session__owner__isnull=False, session__parked=False
+    )
+    return dict(running.values_list("session_id", "session__owner_id"))
 
 
 def prove_deaths(*, now: datetime) -> None:

@@ -31,6 +31,8 @@ class Discovered:
     session_id: str
     owner: str | None
     fence: int
+    is_bystander: bool = False
+    """No call of it was entered when its owner was lost, but one of another session was."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,13 +95,22 @@ def _count(orphan: Discovered, *, worker_id: str | None, now: datetime) -> bool:
             raise _NotOurs
         if _is_being_recovered(session, worker_id=worker_id, now=now):
             raise _NotOurs
-        count = session.recovery_count + 1
+        count = session.recovery_count + _weight(orphan, session)
         is_over_budget = count > settings.HOLDFAST_RECOVERY_BUDGET
         tx.set(recovery_count=count, recovering_id=worker_id)
         if is_over_budget:
             tx.set(parked=True)
             inbox.clear(tx)
         return is_over_budget
+
+
+def _weight(orphan: Discovered, session: Session) -> int:
+    """A session that kills its worker by a tool must not use up the budgets of those beside it.
+
+    Each loss still counts for whoever had a call entered, or for all, so that losses are bounded; and a
+    recovery that nobody survived counts whatever else was lost.
+    """
+    return 0 if orphan.is_bystander and session.recovering_id is None else 1
 
 
 def _leave_to_others(orphan: Discovered, *, worker_id: str | None, now: datetime) -> None:
@@ -211,7 +222,7 @@ def foresee(orphan: Discovered, *, now: datetime, override: plan.Policy | None) 
     session = Session.objects.filter(pk=orphan.session_id).first()
     if session is None:
         return None
-    is_over_budget = session.recovery_count >= settings.HOLDFAST_RECOVERY_BUDGET
+    is_over_budget = session.recovery_count + _weight(orphan, session) > settings.HOLDFAST_RECOVERY_BUDGET
     made = plan.make(snapshot.take(session, is_over_budget=is_over_budget, override=override))
     return RecoveryClaim(
         id="",

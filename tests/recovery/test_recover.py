@@ -793,6 +793,29 @@ def test_a_resume_of_what_was_parked_between_two_steps_runs_it() -> None:
     assert not lost.row.parked
 
 
+def test_those_beside_a_session_whose_tool_was_running_spend_no_budget() -> None:
+    beside = streaming()
+    suspect = Lost(owner=beside.owner).calling("read")
+    elsewhere = streaming().dies()
+    beside.dies()
+
+    outcomes = {each.session_id: each.outcome for each in losses.sweep()}
+
+    assert set(outcomes.values()) == {"claimed"}
+    assert [each.row.recovery_count for each in (beside, suspect, elsewhere)] == [0, 1, 1]
+
+
+def test_one_that_killed_its_recoverer_counts_whatever_was_lost_beside_it() -> None:
+    beside = streaming()
+    Lost(owner=beside.owner).calling("read")
+    beside.dies()
+    world.change(beside.id, recovering_id=world.worker(dead_at=world.NOW).pk)
+
+    losses.sweep()
+
+    assert beside.row.recovery_count == 1
+
+
 # What resets the budget
 
 
