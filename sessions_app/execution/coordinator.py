@@ -228,8 +228,11 @@ class Coordinator:
     _renewed: asyncio.Event = field(default_factory=asyncio.Event)
     _ended: asyncio.Event = field(default_factory=asyncio.Event)
     _place_free: asyncio.Event = field(default_factory=asyncio.Event)
-    _strays: dict[str, bool] = field(default_factory=dict)
-    """Owned and not drained at the last heartbeat; true when that was told already."""
+    _strays: dict[tuple[str, int], bool] = field(default_factory=dict)
+    """Owned under a fence and not drained at the last heartbeat; true when that was told already.
+
+    Without the fence, sessions that come and go fast could be missed twice between two looks.
+    """
 
     # Wakes
 
@@ -354,14 +357,14 @@ class Coordinator:
             if session_id in self.drains:
                 self.drains[session_id].cancel("user")
         owned = await self.heartbeats.run(ownership.owned_sessions, worker_id=self.registration.worker_id)
-        strays = owned - self.drains.keys()
-        for session_id in strays & self._strays.keys():
-            if not self._strays[session_id]:
+        strays = {(session_id, fence) for session_id, fence in owned if session_id not in self.drains}
+        for session_id, fence in strays & self._strays.keys():
+            if not self._strays[session_id, fence]:
                 logger.error("worker.stray", extra={"session": session_id})
             await self.housekeeping.run(
                 hooks.orphan_found, session_id=session_id, worker_id=self.registration.worker_id
             )
-        self._strays = {session_id: session_id in self._strays for session_id in strays}
+        self._strays = {stray: stray in self._strays for stray in strays}
 
     async def _sweep(self) -> None:
         try:

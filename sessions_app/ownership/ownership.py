@@ -90,9 +90,9 @@ def has_unsettled_work(session_id: str) -> bool:
     return unsettled.values("pk").union(unfinished.values("pk"), open_parts.values("pk")).exists()
 
 
-def owned_sessions(*, worker_id: str) -> set[str]:
-    """The sessions that name this worker as owner."""
-    return set(Session.objects.filter(owner_id=worker_id).values_list("pk", flat=True))
+def owned_sessions(*, worker_id: str) -> set[tuple[str, int]]:
+    """The sessions that name this worker as owner, each with the fence of that ownership."""
+    return set(Session.objects.filter(owner_id=worker_id).values_list("pk", "fence"))
 
 
 def verify(*, held: Held) -> None:

@@ -250,6 +250,23 @@ def test_a_session_owned_but_not_drained_is_reported_as_a_stray(
     Session.objects.filter(pk=chat.id).update(owner=None)
 
 
+def test_a_session_that_was_taken_anew_between_two_looks_is_no_stray(
+    chat: Chat, worker: conftest.Worker, monkeypatch: pytest.MonkeyPatch, no_recovery: None
+) -> None:
+    found: list[str] = []
+    looks: list[int] = []
+    monkeypatch.setattr(hooks, "_orphan_found", [lambda session_id, worker_id: found.append(session_id)])
+
+    def owned(*, worker_id: str) -> set[tuple[str, int]]:
+        looks.append(len(looks))
+        return {(chat.id, looks[-1])}
+
+    monkeypatch.setattr(ownership, "owned_sessions", owned)
+
+    until(lambda: len(looks) > 4, what="some heartbeats")
+    assert found == []
+
+
 def test_a_wake_that_meets_a_dead_owner_tells_recovery(
     chat: Chat, monkeypatch: pytest.MonkeyPatch, worker: conftest.Worker, no_recovery: None
 ) -> None:

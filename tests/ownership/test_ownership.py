@@ -39,7 +39,7 @@ def test_taking_a_session_that_is_due_makes_the_worker_its_owner_under_a_new_fen
 
     assert held == Held(session_id=session_id, worker_id=worker_id, fence=1)
     assert (world.row(session_id).owner_id, world.row(session_id).fence) == (worker_id, 1)
-    assert ownership.owned_sessions(worker_id=worker_id) == {session_id}
+    assert ownership.owned_sessions(worker_id=worker_id) == {(session_id, 1)}
     assert world.everything_of(neighbour) == before
 
 
