@@ -182,3 +182,22 @@ def _read_until(connection: socket.socket, wanted: bytes) -> bytes:
 
     until(look, within=20, what=f"{wanted!r} in {bytes(received)!r}")
     return bytes(received)
+
+
+def test_a_long_session_is_exported_whole_by_many_at_once(served: Served) -> None:
+    session_id = served.session()
+    text = "x" * 100_000
+    for number in range(5):
+        served.call("POST", f"/sessions/{session_id}/prompts", {"text": f"{number} {text}"})
+
+    with ThreadPoolExecutor(2 * threads.THREADS) as pool:
+        files = list(
+            pool.map(
+                lambda _: served.call("GET", f"/sessions/{session_id}/export"), range(2 * threads.THREADS)
+            )
+        )
+
+    for file in files:
+        held = file.json()
+        assert [prompt["text"] for prompt in held["prompts"]] == [f"{number} {text}" for number in range(5)]
+        assert held["events"][-1]["seq"] == held["session"]["head_seq"]
