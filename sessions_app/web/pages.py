@@ -136,7 +136,6 @@ def _chat(
         "chat": shown,
         "beside": shown.beside,
         "current": shown.session.pk,
-        "models": [model.name for model in registry.available()],
         **_composer(problem=problem, text=text),
     }
     if editing and (earlier := shown.text_of(editing)):
@@ -152,6 +151,7 @@ def _render(request: HttpRequest, template: str, context: dict[str, Any], *, sta
 
 def _composer(*, problem: str, text: str) -> dict[str, Any]:
     return {
+        "models": [model.name for model in registry.available()],
         "new_message_id": identity.new_message_id(),
         "problem": problem,
         "draft": text,

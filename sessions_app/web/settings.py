@@ -40,8 +40,11 @@ def _show(
     status: int = 200,
 ) -> HttpResponse:
     user = _user(request)
+    shown = form or forms.PasswordChangeForm(user)
+    # It is not what most people come for.
+    shown.fields["old_password"].widget.attrs.pop("autofocus", None)
     context = {
-        "form": form or forms.PasswordChangeForm(user),
+        "form": shown,
         "secret": secret,
         "theme": request.COOKIES.get(_COOKIE, ""),
         "themes": THEMES.items(),

@@ -14,6 +14,29 @@ from tests.support import servers
 from tests.support.processes import Instance
 
 QUESTION = "Why does Holdfast write a prompt to its log before it answers? [[delay 60]]"
+TOOLS = (
+    '[[tool calculator {"expression": "19 * 0.82"}]] [[tool current_time {"zone": "UTC"}]]'
+    '[[tool fetch_page {"url": "http://127.0.0.1/"}]]'
+)
+ANSWER = """[[then two ways to say it.
+
+| way | result |
+|---|--:|
+| by hand | 15.58 |
+| in **Python** | 15.58 |
+
+```python
+def price(full: float) -> float:
+    return round(full * 0.82, 2)  # one place
+```
+]]"""
+NOTE = (
+    '[[tool notebook {"action": "write", "name": "plans", "text": "Bread, olives, lemons"}]] [[then Noted.]]'
+)
+ASKS = (
+    "from sessions_app.models import Agent; "
+    "Agent.objects.create(name='default', tool_modes={'notebook': 'ask'})"
+)
 FIRST_CHATS = ("Plan a week of simple dinners for two", "Compare SQLite and PostgreSQL for one machine")
 
 
@@ -26,6 +49,7 @@ def take_all(directory: Path) -> None:
             person.start_chat(text)
             person.wait_for_answer()
         _conversation(person, directory)
+        _tools(person, directory)
         _troubles(person, directory)
         _dark(instance, chromium, person.session, directory)
         _phone(instance, chromium, person.session, directory)
@@ -52,9 +76,29 @@ def _conversation(person: Person, directory: Path) -> None:
     _take(person, directory / "done.png")
 
 
+def _tools(person: Person, directory: Path) -> None:
+    person.start_chat(f"{TOOLS} {ANSWER}")
+    person.wait_for_answer(2)
+    person.wait_until_idle()
+    person.page.get_by_text("Used 2 tools").click()
+    _take(person, directory / "tools.png")
+    person.start_chat(NOTE)
+    expect(person.page.locator("[data-slot=transcript] [data-slot=card]")).to_be_visible()
+    expect(person.page.locator("[data-slot=banner-first]")).to_be_visible()
+    _take(person, directory / "approval.png")
+    person.page.get_by_role("button", name="Allow once").click()
+    person.wait_for_answer(2)
+
+
 def _troubles(person: Person, directory: Path) -> None:
     person.start_chat("[[reason First I look at what is known.]] [[error partial]] [[words 24]]")
-    expect(person.page.locator("[data-slot=session-note]")).to_be_visible()
+    card = person.page.locator("[data-slot=transcript] [data-slot=card]")
+    expect(card).to_be_visible()
+    person.wait_until_idle()
+    _take(person, directory / "unknown.png")
+    person.page.get_by_role("button", name="Abandon").click()
+    person.page.get_by_role("button", name="Confirm?").click()
+    expect(card.locator("summary")).to_contain_text("Abandoned by")
     person.write("[[delay 60]] [[words 60]]")
     person.wait_for_text(30)
     person.stop()
@@ -112,6 +156,7 @@ def _installation() -> Iterator[Instance]:
         Instance.prepare(Path(directory), HOLDFAST_RECOVERY_POLICY="ask") as instance,
     ):
         instance.start()
+        instance.manage("shell", "-c", ASKS)
         yield instance
 
 

@@ -257,6 +257,100 @@ def test_replaying_what_the_page_already_holds_changes_no_text(page: Page) -> No
     }  # fmt: skip
 
 
+CALLED: Final = [
+    STARTED[0],
+    event(
+        2, "tool.input.started", message="a", part="t", index=0, call_id="c", name="send_mail", hosted=False
+    ),
+    event(3, "tool.input.ended", message="a", part="t", raw='{"to":"all"}'),
+]
+
+
+def _call(page: Page, frames: list[Frame]) -> Any:
+    body = """
+        const state = m.createState({ session: "ses_1" });
+        for (const frame of input) m.apply(state, frame);
+        return { ...state.parts.get("t"), attempts: Array.from(state.messages.get("a").attempts.values()),
+                 retry: state.messages.get("a").retry };
+    """
+    return modules.run(page, "transcript.js", body, frames)
+
+
+def test_a_call_goes_from_its_question_to_its_unknown_end_and_a_repeat_changes_nothing(page: Page) -> None:
+    asked = event(
+        4, "tool.approval_requested", message="a", part="t", input={"to": "all"}, input_digest="d",
+        effect="side_effect", because="agent",
+    )  # fmt: skip
+    approved = event(5, "tool.approval_decided", message="a", part="t", action="approve", by="ann")
+    entered = event(
+        6, "tool.called", message="a", part="t", input={"to": "all"}, input_digest="d", effect="side_effect"
+    )
+    progress = event(7, "tool.progress", message="a", part="t", text="half")
+    lost = event(8, "tool.failed", message="a", part="t", error="interrupted", unknown=True)
+    marked = event(9, "tool.decided", message="a", part="t", action="mark_done", by="bob", policy=False)
+
+    waiting = _call(page, [*CALLED, asked])
+    running = _call(page, [*CALLED, asked, approved, entered, progress])
+    unknown = _call(page, [*CALLED, asked, approved, entered, progress, lost])
+    decided = _call(page, [*CALLED, asked, approved, entered, progress, lost, marked, lost, approved])
+
+    assert (waiting["state"], waiting["approval"], waiting["input"]) == (
+        "pending", "waiting", '{\n  "to": "all"\n}',
+    )  # fmt: skip
+    assert (running["state"], running["progress"], running["decision"]["by"]) == ("running", "half", "ann")
+    assert (unknown["state"], unknown["unknown"], unknown["decision"]) == ("error", True, None)
+    assert (decided["state"], decided["decision"]["by"]) == ("error", "bob")
+
+
+def test_an_unknown_attempt_is_kept_with_how_far_it_came_and_its_decision(page: Page) -> None:
+    frames = [
+        STARTED[0],
+        event(2, "attempt.prepared", message="a", attempt="att", purpose="step", ordinal=1),
+        event(3, "attempt.response_started", message="a", attempt="att", status=200),
+        event(
+            4, "attempt.unknown", message="a", attempt="att",
+            error={"error_class": "partial", "reason": "cut", "message": "lost"},
+        ),
+        event(5, "tool.input.started", message="a", part="t", index=0, call_id="c", name="x", hosted=False),
+    ]  # fmt: skip
+    decided = event(
+        6, "attempt.decided", message="a", attempt="att", action="abandon", by="ann", policy=False
+    )
+
+    (unknown,) = _call(page, frames)["attempts"]
+    (after,) = _call(page, [*frames, decided])["attempts"]
+
+    assert unknown == {"id": "att", "reason": "cut", "answered": True, "decision": None}
+    assert (after["decision"]["action"], after["decision"]["by"]) == ("abandon", "ann")
+
+
+def test_a_retry_is_shown_until_its_attempt_begins(page: Page) -> None:
+    scheduled = event(4, "retry.scheduled", message="a", attempt=2, at="2026-11-29T12:00:00Z", reason="wait")
+    begun = event(5, "attempt.prepared", message="a", attempt="att", purpose="step", ordinal=2)
+
+    assert _call(page, [*CALLED, scheduled])["retry"]["attempt"] == 2
+    assert _call(page, [*CALLED, scheduled, begun])["retry"] is None
+
+
+def test_what_a_revert_hides_is_gone_with_its_parts(page: Page) -> None:
+    admitted = event(
+        3, "prompt.admitted", message="m", text="hi", delivery="steer", origin="user", wake=True, digest=""
+    )
+    promoted = event(4, "prompt.promoted", message="m")
+    answer = [
+        event(5, "step.started", message="b", agent="default", model="demo:scripted", step=1),
+        event(6, "text.started", message="b", part="q", index=0),
+    ]
+    hidden = event(7, "revert.committed", message="m")
+
+    played = play(
+        page, [*STARTED, delta(0, "kept"), admitted, promoted, *answer, delta(0, "gone", "q"), hidden]
+    )
+
+    assert [message["id"] for message in played["messages"]] == ["a"]
+    assert played["shown"][-2:] == ["kept|gone", "kept"]
+
+
 def test_ready_behind_the_head_asks_again(page: Page) -> None:
     played = play(
         page, [STARTED[0], {"t": "ready", "head_seq": 2}, STARTED[1], {"t": "ready", "head_seq": 2}]

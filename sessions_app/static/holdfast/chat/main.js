@@ -263,6 +263,7 @@ class Chat {
       this.path = window.location.pathname;
       this.#titled();
       this.sidebar.add({ id: session, title });
+      Menu.attach(this.root, { session, title, model: created.model });
       this.connection.connect();
     } catch (error) {
       if (error instanceof ApiError && error.status < 500) return this.#refuseAll(error);

@@ -16,6 +16,18 @@ export class Menu {
     this.menu.querySelector("[data-role=delete]").addEventListener("click", (event) => this.#delete(event));
   }
 
+  /** A chat that this page has just created has a menu, too. */
+  static attach(root, { session, title, model }) {
+    for (const element of root.querySelectorAll("[data-role=menu] :is(form, a), [data-slot=foot] form")) {
+      const name = element.matches("a") ? "href" : "action";
+      element.setAttribute(name, element.getAttribute(name).replace(/\/new(?=\/)/, `/${session}`));
+    }
+    const menu = root.querySelector("[data-role=menu]");
+    menu.querySelector("[name=title]").value = title;
+    menu.querySelector("[name=model]").value = model;
+    menu.hidden = false;
+  }
+
   #pressed(event) {
     if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
       event.preventDefault();
