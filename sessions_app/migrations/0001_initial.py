@@ -323,6 +323,10 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name='messagepart',
+            index=models.Index(fields=['session', 'started_at'], name='part_list'),
+        ),
+        migrations.AddIndex(
+            model_name='messagepart',
             index=models.Index(condition=models.Q(('ended_at__isnull', True)), fields=['session'], name='part_unfinished'),
         ),
         migrations.AddIndex(

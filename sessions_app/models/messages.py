@@ -3,7 +3,6 @@
 from django.db import models
 
 from schema.ids import MAX_LENGTH
-
 from sessions_app.models.fields import NAME_LENGTH, identity, position, position_or_none, word
 from sessions_app.models.sessions import Session
 
@@ -89,6 +88,7 @@ class MessagePart(models.Model):
         ordering = ["message_id", "index"]
         constraints = [models.UniqueConstraint(fields=["message", "index"], name="part_position")]
         indexes = [
+            models.Index(fields=["session", "started_at"], name="part_list"),
             models.Index(
                 fields=["session"], name="part_unfinished", condition=models.Q(ended_at__isnull=True)
             ),

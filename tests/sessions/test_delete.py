@@ -3,6 +3,7 @@
 import pytest
 from django.apps import apps
 from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from sessions_app import identity, sessions
 from sessions_app.log import SessionGone
@@ -104,3 +105,28 @@ def test_deleting_again_says_that_it_is_gone() -> None:
         with pytest.raises(SessionGone):
             delete(gone)
     assert Tombstone.objects.count() == 1
+
+
+def test_what_a_deletion_costs_grows_with_the_session_and_not_with_its_neighbours() -> None:
+    session_id = lived()
+    with CaptureQueriesContext(connection) as queries:
+        delete(session_id)
+
+    wholly_read = {
+        line
+        for query in queries.captured_queries
+        if query["sql"].startswith(("SELECT", "UPDATE", "DELETE"))
+        for line in plan_of(query["sql"])
+        if line.startswith("SCAN") and "INDEX" not in line and " sessions_app_" in line
+    }
+
+    assert wholly_read == set()
+
+
+def plan_of(statement: str) -> list[str]:
+    """How SQLite goes about it; PostgreSQL reads small tables wholly whatever indexes there are."""
+    if connection.vendor != "sqlite":
+        return []
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {statement}")
+        return [row[3] for row in cursor.fetchall()]
