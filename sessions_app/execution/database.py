@@ -1,6 +1,7 @@
 """Database work of a worker: synchronous units on dedicated threads, awaited from the loop."""
 
 import asyncio
+import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
@@ -36,9 +37,16 @@ class DatabaseThreads:
 
     def close(self) -> None:
         """Wait for what runs, close the threads' connections, take nothing more."""
+        together = threading.Barrier(self._threads)
         for _ in range(self._threads):
-            self._executor.submit(connections.close_all)
+            self._executor.submit(_close_connections, together)
         self._executor.shutdown(wait=True)
+
+
+def _close_connections(together: threading.Barrier) -> None:
+    """Wait for the other threads first: none of them may take this task twice while another takes none."""
+    together.wait()
+    connections.close_all()
 
 
 def _call(unit: Callable[..., T], arguments: dict[str, Any]) -> T:

@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.utils import timezone
 
 from schema.problems import AlreadyDecided, NotWaiting, Superseded
@@ -19,9 +20,6 @@ from sessions_app.tools import registry
 from sessions_app.tools.port import Input, OutcomeUnknown, Output, Tool, ToolContext, Toolset
 from tests.execution.conftest import Call, Chat, Gate, Script, StubProvider, Worker, answers
 from tests.support.waiting import until
-
-pytestmark = pytest.mark.both_databases
-
 
 class Bench:
     """Tools of a test, which write down how they were entered."""
@@ -100,6 +98,7 @@ def decide(chat: Chat, call_id: str, action: Any) -> None:
 # Entered and settled
 
 
+@pytest.mark.both_databases
 def test_a_call_is_durable_before_it_is_entered_and_its_result_goes_back(
     chat: Chat, provider: StubProvider, bench: Bench
 ) -> None:
@@ -107,8 +106,11 @@ def test_a_call_is_durable_before_it_is_entered_and_its_result_goes_back(
 
     async def look(given: Input, context: ToolContext) -> str:
         def state() -> tuple[str, Any]:
-            part = MessagePart.objects.get(pk=context.call_id)
-            return part.state, part.input
+            try:
+                part = MessagePart.objects.get(pk=context.call_id)
+                return part.state, part.input
+            finally:
+                connection.close()
 
         seen.append(await asyncio.to_thread(state))
         return "sunny"
@@ -141,6 +143,7 @@ def test_a_call_is_durable_before_it_is_entered_and_its_result_goes_back(
     ]
 
 
+@pytest.mark.both_databases
 def test_calls_of_one_step_run_at_once_and_all_settle_before_the_next_request(
     chat: Chat, provider: StubProvider, bench: Bench
 ) -> None:
@@ -401,6 +404,7 @@ def test_a_denied_call_is_not_entered_and_the_model_is_told(
     assert "denied" in results(provider, 1)[0]
 
 
+@pytest.mark.both_databases
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_two_questions_of_one_step_are_answered_in_either_order(
     chat: Chat, provider: StubProvider, bench: Bench, order: tuple[int, int]
@@ -474,6 +478,7 @@ def test_prompts_wait_while_a_person_is_asked(chat: Chat, provider: StubProvider
     assert chat.status().pending.steer == 0
 
 
+@pytest.mark.both_databases
 def test_a_question_survives_every_process_and_is_answered_after(
     chat: Chat, provider: StubProvider, bench: Bench, worker: Worker
 ) -> None:
@@ -499,6 +504,7 @@ def test_an_answer_counts_once(chat: Chat, provider: StubProvider, bench: Bench)
     assert refused.value.decision["action"] == "deny"
 
 
+@pytest.mark.both_databases
 def test_stop_ends_the_question_and_refuses_a_late_answer(
     chat: Chat, provider: StubProvider, bench: Bench
 ) -> None:
@@ -537,6 +543,7 @@ def test_a_call_that_nobody_asked_about_takes_no_answer(
         ("side_effect", {"to": "b"}, False),
         ("idempotent", {"to": "a"}, False),
     ],
+@pytest.mark.both_databases
 )
 def test_what_may_repeat_an_unknown_effect_waits_for_a_person(
     chat: Chat, provider: StubProvider, bench: Bench, effect: str, given: Any, waits: bool
@@ -569,6 +576,7 @@ def no_nudge(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nudge, "interrupt", lambda **_: None)
 
 
+@pytest.mark.both_databases
 def test_stop_during_a_tool_tells_it_and_says_what_is_not_known(
     chat: Chat, provider: StubProvider, bench: Bench, no_nudge: None
 ) -> None:

@@ -10,9 +10,8 @@ from sessions_app.providers import port, registry
 from tests.execution.conftest import Call, Chat, Gate, StubProvider, Worker, answers, fails, waits
 from tests.support.waiting import until
 
-pytestmark = pytest.mark.both_databases
 
-
+@pytest.mark.both_databases
 def test_a_prompt_is_answered_and_every_fact_is_in_the_log(chat: Chat, provider: StubProvider) -> None:
     provider.scripts = [answers("Hel", "lo")]
 
@@ -41,6 +40,7 @@ def test_a_prompt_is_answered_and_every_fact_is_in_the_log(chat: Chat, provider:
     assert chat.row.output_tokens == 2
 
 
+@pytest.mark.both_databases
 def test_the_dispatch_is_durable_before_the_first_byte_may_leave(chat: Chat, provider: StubProvider) -> None:
     seen: list[str] = []
 
@@ -77,6 +77,7 @@ def test_pending_steers_join_one_request_in_the_order_they_were_admitted(
     assert len(provider.calls) == 1
 
 
+@pytest.mark.both_databases
 def test_queued_prompts_are_answered_one_by_one_in_order(chat: Chat, provider: StubProvider) -> None:
     for text in ("one", "two"):
         chat.admit(text, delivery="queue")
@@ -97,6 +98,7 @@ def test_steers_go_before_what_is_queued(chat: Chat, provider: StubProvider) -> 
     assert chat.texts() == ["now", "Hello", "later", "Hello"]
 
 
+@pytest.mark.both_databases
 def test_a_steer_sent_during_a_step_is_read_by_the_next_one(chat: Chat, provider: StubProvider) -> None:
     gate = Gate()
     provider.scripts = [waits(gate), answers("again")]
@@ -142,6 +144,7 @@ def test_resume_of_an_answered_session_sends_nothing(chat: Chat, provider: StubP
     assert len(provider.calls) == 1
 
 
+@pytest.mark.both_databases
 def test_a_wake_delivered_again_and_again_makes_one_attempt(chat: Chat, provider: StubProvider) -> None:
     chat.admit("Hi")
     for _ in range(5):
@@ -199,6 +202,7 @@ def test_a_full_worker_leaves_the_wake_in_the_queue_and_takes_it_when_there_is_r
     assert second.texts() == ["Hi", "done"]
 
 
+@pytest.mark.both_databases
 def test_a_wake_during_a_drain_is_not_lost(chat: Chat, provider: StubProvider, worker: Worker) -> None:
     gate = Gate()
     provider.scripts = [waits(gate), answers("second")]
@@ -245,6 +249,7 @@ def test_blank_fragments_open_no_part_and_are_kept_before_the_first_word(
     assert list(MessagePart.objects.values_list("kind", "text")) == [("text", "\nHi")]
 
 
+@pytest.mark.both_databases
 def test_text_that_cannot_be_stored_is_cleaned_at_the_edge(chat: Chat, provider: StubProvider) -> None:
     provider.scripts = [answers("a\x00b", "\ud83d", "\ude00", "\udc00!")]
 
@@ -327,6 +332,7 @@ def test_a_stream_that_ends_without_a_terminal_marker_is_unknown(chat: Chat, pro
     assert chat.attempts()[0].state == "unknown"
 
 
+@pytest.mark.both_databases
 def test_what_waited_behind_an_unknown_outcome_is_held_and_a_new_prompt_goes_through(
     chat: Chat, provider: StubProvider
 ) -> None:
