@@ -84,10 +84,9 @@ class Chat:
 
     @property
     def can_regenerate(self) -> bool:
-        """Whether an answer stands at the end and nothing runs."""
+        """Whether an answer stands at the end, nothing runs and nothing is to be decided first."""
         newest = self.messages[-1]["type"] if self.messages else ""
-        settled = self.status["state"] in ("idle", "needs_decision")
-        return bool(settled and newest == "assistant" and self.last_question)
+        return bool(self.status["state"] == "idle" and newest == "assistant" and self.last_question)
 
     @property
     def is_running(self) -> bool:

@@ -294,12 +294,12 @@ export class View {
     this.#showFoot();
   }
 
-  /** What can be done with the last answer, when nothing runs. */
+  /** What can be done with the last answer, when nothing runs and nothing is to be decided first. */
   #showFoot() {
     const foot = slot(this.root, "foot");
     if (foot === null) return;
     const question = Array.from(this.state.messages.values()).findLast(({ type }) => type === "user");
-    const settled = ["idle", "needs_decision"].includes(this.state.status?.state);
+    const settled = this.state.status?.state === "idle";
     foot.hidden = !(settled && question !== undefined && newestMessage(this.state)?.type === "assistant");
     if (question !== undefined) foot.querySelector("[name=replaces]").value = question.id;
   }
