@@ -134,7 +134,7 @@ def _play(points: Sequence[Point], template: Template) -> list[Outcome]:
         for number, outcome in enumerate(pool.map(lambda point: _until_reached(point, template), points), 1):
             outcomes.append(outcome)
             _tell(outcome)
-            if number % 50 == 0:
+            if number % 20 == 0:
                 print(f"{template.database}: {number} of {len(points)}", flush=True)
     return outcomes
 

@@ -225,7 +225,9 @@ class Driver:
         self.ask("POST", path, {"action": action, "reason": "as the script says"}, expect=(200, 409))
 
     def look(self) -> Json:
-        told: Json = json.loads(self.house.run("-m", "tests.crash.look"))
+        printed = self.house.run("-m", "tests.crash.look")
+        assert printed, "what is left could not be looked at"
+        told: Json = json.loads(printed)
         return told
 
     def _look_at_rest(self, session: str, status: Json) -> None:

@@ -128,14 +128,21 @@ class House:
     def run(self, *arguments: str) -> str:
         """A command as a process of its own; once more if it died at the point. Returns what it printed."""
         while True:
-            done = subprocess.run(
-                [sys.executable, *arguments],
-                cwd=PROJECT, env=self.environ(), capture_output=True, text=True, check=False, timeout=120,
-            )  # fmt: skip
-            with (self.directory / "output").open("a") as output:
-                output.write(done.stderr)
+            try:
+                done = self._run(arguments)
+            except subprocess.TimeoutExpired as late:
+                raise AssertionError(f"{arguments} did not end") from late
             if not self.mend():
                 return done.stdout
+
+    def _run(self, arguments: tuple[str, ...]) -> "subprocess.CompletedProcess[str]":
+        done = subprocess.run(
+            [sys.executable, *arguments],
+            cwd=PROJECT, env=self.environ(), capture_output=True, text=True, check=False, timeout=120,
+        )  # fmt: skip
+        with (self.directory / "output").open("a") as output:
+            output.write(done.stderr)
+        return done
 
     # Asking
 

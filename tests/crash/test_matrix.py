@@ -18,9 +18,7 @@ def template() -> Iterator[Template]:
         yield made
 
 
-@pytest.mark.parametrize(
-    ("verb", "how"), [("admit.admit", "after"), ("stages.begin", "after"), ("recorder.dispatch", "before")]
-)
+@pytest.mark.parametrize(("verb", "how"), [("admit.admit", "after"), ("recorder.dispatch", "before")])
 def test_a_process_that_dies_at_a_commit_breaks_no_promise(template, verb, how) -> None:
     outcome = matrix.run(Point(chapter=named("deletions"), verb=verb, how=how), template)
 
