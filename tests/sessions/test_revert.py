@@ -1,6 +1,7 @@
 """Going back in a transcript: staged, cleared, committed by the next prompt; what happened stays known."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -326,8 +327,8 @@ def test_stage_clear_and_prompt_at_once_end_in_one_of_their_orders() -> None:
 
         racing.together(
             [
-                lambda s=session_id: clear(s),
-                lambda s=session_id: world.prompt(s, "Next", now=world.after(12)),
+                partial(clear, session_id),
+                partial(world.prompt, session_id, "Next", now=world.after(12)),
             ]
         )
 
