@@ -21,6 +21,7 @@ from sessions_app.tools.port import Input, OutcomeUnknown, Output, Tool, ToolCon
 from tests.execution.conftest import Call, Chat, Gate, Script, StubProvider, Worker, answers
 from tests.support.waiting import until
 
+
 class Bench:
     """Tools of a test, which write down how they were entered."""
 
@@ -494,6 +495,64 @@ def test_a_question_survives_every_process_and_is_answered_after(
     assert bench.names == ["mail"]
 
 
+@pytest.mark.parametrize("effect", ["read", "side_effect"])
+@pytest.mark.parametrize("answered", [False, True])
+def test_a_question_survives_a_shutdown_that_cuts_a_call_beside_it(
+    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker, effect: str, answered: bool
+) -> None:
+    async def never(given: Input, context: ToolContext) -> str:
+        await asyncio.get_running_loop().create_future()
+        return ""
+
+    bench.add("slow", never, effect=effect)
+    bench.add("mail")
+    ask_about("mail")
+    provider.scripts = [calls(("slow", {}), ("mail", {})), answers("done")]
+    chat.say("Go")
+    until(lambda: bench.names == ["slow"])
+    slow, mail = parts(chat)
+    if answered:
+        decide(chat, mail.pk, "approve")
+
+    assert worker.stop(grace=0)
+
+    slow, mail = parts(chat)
+    assert (slow.state, slow.unknown_at is not None) == ("error", effect != "read")
+    assert (mail.state, mail.approval) == ("pending", "approved" if answered else "waiting")
+    assert sessions.message_shapes(chat.answers())[0]["state"] == "waiting"
+    if not answered:
+        assert chat.status().state == "waiting"
+        decide(chat, mail.pk, "approve")
+    worker.start()
+    coordinator.hand_over(chat.id)
+    until(lambda: bench.names == ["slow", "mail"])
+    chat.settled()
+    assert chat.answers()[0].state == "completed"
+    assert chat.texts()[-1] == "done"
+
+
+def test_a_stop_and_a_shutdown_together_leave_no_question(
+    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker, unseen_stop: None
+) -> None:
+    async def never(given: Input, context: ToolContext) -> str:
+        await asyncio.get_running_loop().create_future()
+        return ""
+
+    bench.add("slow", never)
+    bench.add("mail")
+    ask_about("mail")
+    provider.scripts = [calls(("slow", {}), ("mail", {}))]
+    chat.say("Go")
+    until(lambda: bench.names == ["slow"])
+    assert chat.stop()
+
+    assert worker.stop(grace=0)
+
+    assert chat.status().waiting == ()
+    assert chat.answers()[0].state == "interrupted"
+    assert chat.row.owed_at is None
+
+
 def test_an_answer_counts_once(chat: Chat, provider: StubProvider, bench: Bench) -> None:
     (waiting,) = asked(chat, provider, bench, "mail")
     decide(chat, waiting, "deny")
@@ -543,8 +602,8 @@ def test_a_call_that_nobody_asked_about_takes_no_answer(
         ("side_effect", {"to": "b"}, False),
         ("idempotent", {"to": "a"}, False),
     ],
-@pytest.mark.both_databases
 )
+@pytest.mark.both_databases
 def test_what_may_repeat_an_unknown_effect_waits_for_a_person(
     chat: Chat, provider: StubProvider, bench: Bench, effect: str, given: Any, waits: bool
 ) -> None:
