@@ -89,7 +89,6 @@ class MessagePart(models.Model):
         constraints = [models.UniqueConstraint(fields=["message", "index"], name="part_position")]
         indexes = [
             models.Index(fields=["session", "started_at"], name="part_list"),
-            models.Index(fields=["session", "started_at"], name="part_list"),
             models.Index(
                 fields=["session"], name="part_unfinished", condition=models.Q(ended_at__isnull=True)
             ),
