@@ -1,6 +1,6 @@
 """``make bench``: every case after the other, each printing its table."""
 
-from bench import admission, streaming, turns
+from bench import admission, recovery, streaming, turns
 
 
 def main() -> None:
@@ -10,6 +10,8 @@ def main() -> None:
     streaming.run()
     print("\nTurns: prompt, one tool call, 200 chunks, no delay")
     turns.run()
+    print("\nRecovery: a pass among 100,000 sessions, 1,000 of them orphans")
+    recovery.run()
 
 
 if __name__ == "__main__":
