@@ -197,14 +197,16 @@ def test_an_answer_that_fails_says_why_live_and_after_a_reload(person: Person) -
 def test_an_unknown_outcome_is_said_and_a_new_message_is_answered(person: Person) -> None:
     person.start_chat("[[error partial]] [[words 10]]")
     expect(person.pill).to_have_text("Interrupted – outcome unknown")  # noqa: RUF001
-    said = person.answers.last.locator("[data-slot=note]")
-    expect(said).to_contain_text("is not known")
-    expect(person.page.locator("[data-slot=session-note]")).to_contain_text("not repeated by itself")
+    card = person.answers.last.locator("[data-slot=card]")
+    expect(card).to_contain_text("Whether the model answered is not known")
+    expect(card.get_by_role("button")).to_have_text(["Retry", "Abandon"])
 
     person.write("[[words 3]]")
 
     expect(person.answers.last).to_contain_text("1 2 3")
     person.wait_for_answer(person.answers.count())
+    # The conversation has gone on: what is unknown can only be left so.
+    expect(person.answers.first.get_by_role("button")).to_have_text(["Abandon"])
 
 
 def test_screen_readers_hear_of_the_beginning_and_the_end_only(person: Person) -> None:
