@@ -307,12 +307,14 @@ class Recorder:
     ) -> bool:
         """Close what is open because somebody stopped it, and release. True: go on with newer input.
 
-        ``results`` are calls that ended before they could be told to stop.
+        ``results`` are calls that ended before they could be told to stop. A question to a person survives a
+        shutdown, and its step with it.
         """
         with self._transaction(now) as tx:
             settling.store_results(tx, self.message_id, results)
             self._end_parts(tx)
-            has_unknown = self._fail_calls(tx)
+            stays = reason == "shutdown" and settling.asks_somebody(tx, self.message_id)
+            has_unknown = tool_calls.fail_unfinished(tx, message_id=self.message_id, only_entered=stays)
             if self._sending is not None and not self._sending.is_settled:
                 tx.append(
                     AttemptSettled(
@@ -323,7 +325,8 @@ class Recorder:
                         may_be_billed=self._dispatched,
                     )
                 )
-            tx.append(stages.interrupted(self.message_id, reason))
+            if not stays:
+                tx.append(stages.interrupted(self.message_id, reason))
             return self._leave(tx, reason, has_unknown=has_unknown)
 
     def leave_running(self, *, now: datetime) -> bool:
@@ -349,6 +352,8 @@ class Recorder:
             unknown = hooks.Unknown(source=self.message_id, message_id=self.message_id, is_shutdown=True)
             stages.outcome_unknown(tx, unknown)
         else:
+            inbox.owe(tx, not_before=tx.now)
+        if settling.has_answers(tx):
             inbox.owe(tx, not_before=tx.now)
         stages.hand_on(tx)
         return False

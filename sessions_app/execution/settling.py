@@ -224,7 +224,7 @@ def _stop(tx: SessionTransaction, frame: stages.Frame, *, shutting_down: bool) -
 
 def _wait(tx: SessionTransaction, *, shutting_down: bool) -> bool:
     """The step waits for a person and holds no worker; approved ones a shutdown left are owed."""
-    if shutting_down and _has_answers(tx):
+    if shutting_down and has_answers(tx):
         inbox.owe(tx, not_before=tx.now)
         stages.hand_on(tx)
     else:
@@ -233,7 +233,15 @@ def _wait(tx: SessionTransaction, *, shutting_down: bool) -> bool:
     return False
 
 
-def _has_answers(tx: SessionTransaction) -> bool:
+def asks_somebody(tx: SessionTransaction, message_id: str) -> bool:
+    """Whether a call of the step waits for a person, or for a worker to act on the answer, and nobody
+    stopped it."""
+    answerable = MessagePart.objects.filter(message_id=message_id, state="pending").exclude(approval="")
+    return answerable.exists() and not stages.is_asked_to_stop(tx.session)
+
+
+def has_answers(tx: SessionTransaction) -> bool:
+    """Whether a person answered a call, and no worker acted on it yet."""
     return MessagePart.objects.filter(
         session_id=tx.session.pk, ended_at=None, approval__in=("approved", "denied")
     ).exists()

@@ -7,7 +7,12 @@ from sessions_app.tools.port import INTERRUPTED
 
 
 def fail_unfinished(
-    tx: SessionTransaction, *, message_id: str, error: str = INTERRUPTED, only_hosted: bool = False
+    tx: SessionTransaction,
+    *,
+    message_id: str,
+    error: str = INTERRUPTED,
+    only_hosted: bool = False,
+    only_entered: bool = False,
 ) -> bool:
     """End every call of the message that has no end yet. True when one of them is unknown now.
 
@@ -19,6 +24,8 @@ def fail_unfinished(
         unfinished = unfinished.filter(hosted=True)
     has_unknown = False
     for part in unfinished.order_by("index"):
+        if only_entered and not is_entered(part):
+            continue
         is_unknown = is_entered(part) and part.effect != "read"
         has_unknown = has_unknown or is_unknown
         tx.append(ToolFailed(message=message_id, part=part.pk, error=error, unknown=is_unknown))
