@@ -114,10 +114,21 @@ def go_on(tx: SessionTransaction, plan: Plan, *, continuation_id: str) -> None:
         case "ask":
             inbox.clear(tx)
             inbox.hold_undecided(tx)
+            _owe_answers(tx)
         case "off":
             inbox.clear(tx)
+            _owe_answers(tx)
         case "nothing":
             pass
+
+
+def _owe_answers(tx: SessionTransaction) -> None:
+    """Calls that a person answered before are still to be entered or refused, whatever is unknown beside them."""
+    answered = MessagePart.objects.filter(
+        session_id=tx.session.pk, ended_at=None, approval__in=("approved", "denied")
+    )
+    if answered.exists():
+        inbox.owe(tx, not_before=tx.now)
 
 
 def _owe(tx: SessionTransaction, plan: Plan) -> None:

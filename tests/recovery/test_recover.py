@@ -978,3 +978,22 @@ def test_recovering_costs_the_same_number_of_statements_however_long_the_log_is(
         costs.append(len(captured.captured_queries))
 
     assert costs[0] == costs[1]
+
+
+@pytest.mark.parametrize("chosen", ["ask", "off"])
+def test_an_answered_call_is_owed_also_where_policy_leaves_the_call_beside_it_to_people(
+    chosen: str, policy: Any
+) -> None:
+    policy.HOLDFAST_RECOVERY_POLICY = chosen
+    lost = Lost().streaming()
+    cut = lost.call("slow", effect="side_effect")
+    granted = lost.call("mail", waits=True)
+    lost.completed()
+    sessions.answer_call(session_id=lost.id, call_id=granted, action="approve", by="ann", now=LATER)
+    lost.dies()
+
+    lost.recovered()
+
+    assert lost.part(cut).unknown_at is not None
+    assert (lost.part(granted).state, lost.part(granted).approval) == ("pending", "approved")
+    assert inbox.is_due(lost.row, now=LATER)
