@@ -86,11 +86,11 @@ def _unowned_unsettled() -> list[Discovered]:
     return [Discovered(session_id=pk, owner=None, fence=fence) for pk, fence in rows]
 
 
-def find_due(*, now: datetime) -> list[str]:
+def find_due(*, now: datetime, spent_before: datetime | None = None) -> list[str]:
     """Sessions that nobody owns although a run is owed by now or an unheld input wants a wake.
 
     They only need a wake. Those that got one lately, parked ones and those that wait for a person are
-    left out.
+    left out. A wake from before ``spent_before`` spares none.
     """
     owed = Session.objects.filter(owner=None, parked=False, owed_at__lte=now)
     unheld = Q(session__hold_seq=None) | Q(admitted_seq__gt=F("session__hold_seq"))
@@ -106,4 +106,13 @@ def find_due(*, now: datetime) -> list[str]:
     )
     found = dict(owed.values_list("pk", "wake_enqueued_at"))
     found.update(waiting.values_list("session_id", "session__wake_enqueued_at"))
-    return sorted(pk for pk, enqueued_at in found.items() if not wakes.is_fresh(enqueued_at, now=now))
+    return sorted(
+        pk
+        for pk, enqueued_at in found.items()
+        if not wakes.is_fresh(enqueued_at, now=now) or is_spent(enqueued_at, spent_before)
+    )
+
+
+def is_spent(enqueued_at: datetime | None, spent_before: datetime | None) -> bool:
+    """Whether the wake is from before that time."""
+    return spent_before is not None and enqueued_at is not None and enqueued_at < spent_before

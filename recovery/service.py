@@ -48,25 +48,30 @@ def recover_one(session_id: str, worker_id: str, *, now: datetime) -> Recovered 
     return recover(orphan, worker_id=worker_id, now=now)
 
 
-def wake_due(*, now: datetime, only: Collection[str] = ()) -> list[str]:
-    """Wake what is due and was not woken lately. However many do this at once, each gets one wake."""
+def wake_due(*, now: datetime, only: Collection[str] = (), spent_before: datetime | None = None) -> list[str]:
+    """Wake what is due and was not woken lately. However many do this at once, each gets one wake.
+
+    A wake from before ``spent_before`` counts as lost: it may lie in the queue of a process that ended.
+    """
     woken = []
-    for session_id in discovery.find_due(now=now):
+    for session_id in discovery.find_due(now=now, spent_before=spent_before):
         if only and session_id not in only:
             continue
         try:
-            if _wake(session_id, now=now):
+            if _wake(session_id, now=now, spent_before=spent_before):
                 woken.append(session_id)
         except SessionGone:
             continue
     return woken
 
 
-def _wake(session_id: str, *, now: datetime) -> bool:
+def _wake(session_id: str, *, now: datetime, spent_before: datetime | None) -> bool:
     """Enqueue a wake if, under the lock, one is still due and nobody owns the session."""
     with session_transaction(session_id, now=now) as tx:
         if tx.session.owner_id is not None or not inbox.is_due(tx.session, now=now):
             return False
         logger.info("recovery.wake", extra={"session": session_id})
+        if discovery.is_spent(tx.session.wake_enqueued_at, spent_before):
+            tx.set(wake_enqueued_at=None)
         wakes.enqueue(tx)
         return True

@@ -8,13 +8,19 @@ from django.utils import timezone
 from recovery import plan, policy, recover, service, settle
 from sessions_app import hooks, inbox
 from sessions_app.log import SessionTransaction
-from sessions_app.models import MessagePart, ProviderAttempt
+from sessions_app.models import MessagePart, ProviderAttempt, Worker
 
 
 def sweep(now: datetime, worker_id: str) -> None:
-    """Recover every orphan, wake everything that is due."""
-    for _ in service.recover_all(worker_id=worker_id, now=now):
+    """Recover every orphan, wake everything that is due.
+
+    What took wakes from the queue before this worker started may have ended with them, and the queue gives
+    them back only after its retry time: nobody has to wait that long after a restart.
+    """
+    for _ in service.recover_orphans(worker_id=worker_id, now=now):
         pass
+    started_at = Worker.objects.filter(pk=worker_id).values_list("started_at", flat=True).first()
+    service.wake_due(now=now, spent_before=started_at)
 
 
 def orphan_found(session_id: str, worker_id: str) -> None:

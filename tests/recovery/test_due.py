@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from recovery import discovery, service
+from recovery import discovery, service, sweep
 from sessions_app import inbox, sessions
 from sessions_app.live import wakes
 from sessions_app.log import session_transaction
@@ -127,6 +127,19 @@ def test_a_session_that_is_due_for_two_reasons_gets_one_wake() -> None:
     assert world.row(session_id).wake_enqueued_at == world.NOW
 
 
+def test_a_wake_from_before_the_sweeping_worker_started_counts_as_lost_once() -> None:
+    """A process that ended took it along; the queue would give it back only after its retry time."""
+    early, late = waiting(wake_enqueued_at=world.after(10)), waiting(wake_enqueued_at=world.after(30))
+    started = world.worker(started_at=world.after(20))
+    world.forget_queue()
+
+    sweep.sweep(world.after(40), started.pk)
+    sweep.sweep(world.after(50), started.pk)
+
+    assert world.wakes() == [early]
+    assert world.row(late).wake_enqueued_at == world.after(30)
+
+
 def test_a_wake_moves_nothing_but_itself() -> None:
     session_id = waiting()
     world.forget_queue()
@@ -141,7 +154,7 @@ def test_a_wake_moves_nothing_but_itself() -> None:
 def test_a_session_deleted_after_it_was_found_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     session_id = waiting()
     world.forget_queue()
-    monkeypatch.setattr(discovery, "find_due", lambda *, now: ["ses_deleted-meanwhile", session_id])
+    monkeypatch.setattr(discovery, "find_due", lambda **_: ["ses_deleted-meanwhile", session_id])
 
     assert service.wake_due(now=world.NOW) == [session_id]
 
@@ -150,7 +163,7 @@ def test_a_session_taken_after_it_was_found_is_passed_over(monkeypatch: pytest.M
     taken, served = owned(), waiting()
     inbox.withdraw(session_id=served, message_id=inbox.pending(served).get().pk, now=world.NOW)
     world.forget_queue()
-    monkeypatch.setattr(discovery, "find_due", lambda *, now: [taken, served])
+    monkeypatch.setattr(discovery, "find_due", lambda **_: [taken, served])
 
     assert service.wake_due(now=world.NOW) == []
     assert world.wakes() == []
