@@ -7,7 +7,9 @@ from pydantic import JsonValue, ValidationError
 
 from schema.events import MANIFEST, EventData
 
-_BY_KEY: Final[dict[tuple[str, int], type[EventData]]] = {(kind.type, kind.version): kind for kind in MANIFEST}
+_BY_KEY: Final[dict[tuple[str, int], type[EventData]]] = {
+    (kind.type, kind.version): kind for kind in MANIFEST
+}
 _NEWEST: Final[dict[str, int]] = {}
 for _kind in MANIFEST:
     _NEWEST[_kind.type] = max(_kind.version, _NEWEST.get(_kind.type, 0))

@@ -106,7 +106,9 @@ class AlreadyPromoted(Problem):
 
     def __init__(self, message_id: str) -> None:
         self.message_id = message_id
-        super().__init__(f"Prompt {message_id!r} is already part of the transcript and can no longer be changed.")
+        super().__init__(
+            f"Prompt {message_id!r} is already part of the transcript and can no longer be changed."
+        )
 
 
 class Withdrawn(Problem):
@@ -127,7 +129,9 @@ class PromptTooLarge(Problem):
     def __init__(self, *, size: int, limit: int) -> None:
         self.size = size
         self.limit = limit
-        super().__init__(f"The prompt has {size} characters; at most {limit} are allowed. Shorten it or split it.")
+        super().__init__(
+            f"The prompt has {size} characters; at most {limit} are allowed. Shorten it or split it."
+        )
 
 
 class EmptyPrompt(Problem):

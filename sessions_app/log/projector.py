@@ -355,9 +355,7 @@ def _tool_input_ended(target: Target, event: events.ToolInputEnded, seq: int, at
 
 
 @_projects(events.ToolApprovalRequested)
-def _approval_requested(
-    target: Target, event: events.ToolApprovalRequested, seq: int, at: datetime
-) -> None:
+def _approval_requested(target: Target, event: events.ToolApprovalRequested, seq: int, at: datetime) -> None:
     _move_call(
         target,
         event,
@@ -445,7 +443,12 @@ def _decision(
     action: Any, *, by: str, policy: bool, reason: str | None, at: datetime, result: Any = None
 ) -> dict[str, Any]:
     decision = Decision(
-        action=action, by=by, policy=policy, reason=reason, at=at.isoformat().replace("+00:00", "Z"), result=result
+        action=action,
+        by=by,
+        policy=policy,
+        reason=reason,
+        at=at.isoformat().replace("+00:00", "Z"),
+        result=result,
     )
     return decision.to_json()
 
@@ -496,9 +499,7 @@ def _dispatched(target: Target, event: events.AttemptDispatched, seq: int, at: d
 
 
 @_projects(events.AttemptResponseStarted)
-def _response_started(
-    target: Target, event: events.AttemptResponseStarted, seq: int, at: datetime
-) -> None:
+def _response_started(target: Target, event: events.AttemptResponseStarted, seq: int, at: datetime) -> None:
     _move(
         target,
         event,
@@ -578,9 +579,7 @@ def _attempt_decided(target: Target, event: events.AttemptDecided, seq: int, at:
         unknown_at__isnull=False,
         decided_at=None,
     ).update(
-        decision=_decision(
-            event.action, by=event.by, policy=event.policy, reason=event.reason, at=at
-        ),
+        decision=_decision(event.action, by=event.by, policy=event.policy, reason=event.reason, at=at),
         decided_at=at,
     )
     _one(changed, target, event, event.attempt)
@@ -591,9 +590,7 @@ def _claimed(target: Target, event: events.RecoveryClaimed, seq: int, at: dateti
     """Announced in the log; the claim's row is recovery's own."""
 
 
-def _ending(
-    target: Target, event: events.AttemptSettled | events.AttemptUnknown
-) -> dict[str, Any]:
+def _ending(target: Target, event: events.AttemptSettled | events.AttemptUnknown) -> dict[str, Any]:
     """What an ended attempt keeps whatever its end, and the session's totals with it."""
     columns: dict[str, Any] = {"usage": _json(event.usage)}
     if event.error is not None:

@@ -141,9 +141,9 @@ def _restore_operational(checkpoints: Iterable[Mapping[str, Any]], wakes: Mappin
     for message_id, wake in wakes.items():
         SessionInput.objects.filter(pk=message_id).exclude(wake=wake).update(wake=wake)
     open_parts = set(
-        MessagePart.objects.filter(
-            pk__in=[row["part_id"] for row in checkpoints], ended_at=None
-        ).values_list("pk", flat=True)
+        MessagePart.objects.filter(pk__in=[row["part_id"] for row in checkpoints], ended_at=None).values_list(
+            "pk", flat=True
+        )
     )
     PartCheckpoint.objects.bulk_create(
         PartCheckpoint(**row) for row in checkpoints if row["part_id"] in open_parts
@@ -151,9 +151,7 @@ def _restore_operational(checkpoints: Iterable[Mapping[str, Any]], wakes: Mappin
 
 
 def _projected_columns(table: type[models.Model]) -> list[str]:
-    return [
-        field.name for field in table._meta.concrete_fields if field.name not in OPERATIONAL[table]
-    ]
+    return [field.name for field in table._meta.concrete_fields if field.name not in OPERATIONAL[table]]
 
 
 def _rows(table: type[models.Model], session_id: str) -> Rows:

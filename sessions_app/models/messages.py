@@ -48,7 +48,9 @@ class MessagePart(models.Model):
     """A piece of an assistant message, settled by itself."""
 
     id = identity()
-    message = models.ForeignKey(SessionMessage, on_delete=models.CASCADE, db_index=False, related_name="parts")
+    message = models.ForeignKey(
+        SessionMessage, on_delete=models.CASCADE, db_index=False, related_name="parts"
+    )
     session = models.ForeignKey(Session, on_delete=models.CASCADE, db_index=False, related_name="parts")
     index = models.IntegerField()
     kind = word()
@@ -119,7 +121,9 @@ class ToolOverflow(models.Model):
 class PartCheckpoint(models.Model):
     """The text so far of an open part. Operational: it goes when the part ends, replay never makes one."""
 
-    part = models.OneToOneField(MessagePart, primary_key=True, on_delete=models.CASCADE, related_name="checkpoint")
+    part = models.OneToOneField(
+        MessagePart, primary_key=True, on_delete=models.CASCADE, related_name="checkpoint"
+    )
     fence = models.BigIntegerField()
     text = models.TextField()
 
