@@ -86,13 +86,14 @@ class Talk:
         )
 
     def text(self, session: str) -> str:
-        """All that was answered, the pieces joined by blanks."""
+        """All words that were answered, joined by single blanks wherever an answer was cut."""
         return " ".join(
-            part["text"]
+            word
             for message in self.messages(session)
             if message["type"] == "assistant"
             for part in message["parts"]
             if part["kind"] == "text"
+            for word in part["text"].split()
         )
 
     def until_written(self, session: str, words: int) -> None:
