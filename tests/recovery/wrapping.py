@@ -6,6 +6,7 @@
 
 import os
 import signal
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -61,7 +62,8 @@ def _wrap(directory: Path) -> None:
         if freeze.exists() and freeze.read_text() == self.held.session_id:
             freeze.unlink()
             (directory / "frozen").write_text(str(os.getpid()))
-            os.kill(os.getpid(), signal.SIGSTOP)
+            # To this thread: a signal to the process may reach another one, while this one goes on and enters.
+            signal.pthread_kill(threading.get_ident(), signal.SIGSTOP)
         return following
 
     snapshot.take = taken
