@@ -109,10 +109,12 @@ def find_due(*, now: datetime, spent_before: datetime | None = None) -> list[str
     return sorted(
         pk
         for pk, enqueued_at in found.items()
-        if not wakes.is_fresh(enqueued_at, now=now) or is_spent(enqueued_at, spent_before)
+        if not is_on_its_way(enqueued_at, now=now, spent_before=spent_before)
     )
 
 
-def is_spent(enqueued_at: datetime | None, spent_before: datetime | None) -> bool:
-    """Whether the wake is from before that time."""
-    return spent_before is not None and enqueued_at is not None and enqueued_at < spent_before
+def is_on_its_way(enqueued_at: datetime | None, *, now: datetime, spent_before: datetime | None) -> bool:
+    """Whether a wake enqueued at that time may still arrive; those from before ``spent_before`` will not."""
+    if spent_before is not None and enqueued_at is not None and enqueued_at < spent_before:
+        return False
+    return wakes.is_fresh(enqueued_at, now=now)

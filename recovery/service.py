@@ -70,8 +70,8 @@ def _wake(session_id: str, *, now: datetime, spent_before: datetime | None) -> b
     with session_transaction(session_id, now=now) as tx:
         if tx.session.owner_id is not None or not inbox.is_due(tx.session, now=now):
             return False
+        if discovery.is_on_its_way(tx.session.wake_enqueued_at, now=now, spent_before=spent_before):
+            return False
         logger.info("recovery.wake", extra={"session": session_id})
-        if discovery.is_spent(tx.session.wake_enqueued_at, spent_before):
-            tx.set(wake_enqueued_at=None)
         wakes.enqueue(tx)
         return True

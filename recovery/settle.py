@@ -185,12 +185,14 @@ def _abandon(tx: SessionTransaction, *, attempts: tuple[str, ...], because: str)
 def _pause(tx: SessionTransaction) -> None:
     """The owner did not live to serve a Stop: nothing continues, what was pending waits.
 
-    A Stop that was to let pending steers go on still does.
+    A Stop that was to let pending steers go on still does, and a prompt that came after it goes through.
     """
     asked_at = tx.head_seq if tx.session.interrupt_seq is None else tx.session.interrupt_seq
     tx.append(ExecutionInterrupted(reason="recovery"))
     inbox.clear(tx)
     if tx.session.interrupt_resume and inbox.wanting_wake(tx.session).filter(delivery="steer").exists():
+        return
+    if inbox.wanting_wake(tx.session).filter(admitted_seq__gt=asked_at).exists():
         return
     if inbox.has_pending(tx, up_to=asked_at):
         inbox.pause(tx, up_to=asked_at, by="recovery")

@@ -296,8 +296,13 @@ class Coordinator:
             await drain.run()
         except (FenceLost, SessionGone) as over:
             logger.info("drain.lost", extra={**extra, "reason": type(over).__name__})
-        except (DatabaseError, InterfaceError):
-            logger.exception("drain.database_failed", extra=extra)
+        except (DatabaseError, InterfaceError) as failed:
+            # Not its text: a database repeats the row that it refused, and with it what people wrote.
+            sqlstate = getattr(failed.__cause__, "sqlstate", None)
+            logger.error(  # noqa: TRY400 - the trace repeats the text
+                "drain.database_failed",
+                extra={**extra, "error": type(failed).__name__, "sqlstate": sqlstate},
+            )
         except Exception:
             logger.exception("drain.failed", extra=extra)
 

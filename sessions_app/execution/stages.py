@@ -111,7 +111,7 @@ def hand_on(tx: SessionTransaction) -> None:
         stop(tx)
     ownership.give_up(tx)
     if tx.session.owed_at is not None or inbox.is_due(tx.session, now=tx.now):
-        wake(tx)
+        wakes.enqueue(tx)
 
 
 def stop(tx: SessionTransaction, *, message: str | None = None) -> bool:
@@ -320,10 +320,4 @@ def to_cancel(*, held: Sequence[Held]) -> set[str]:
 def rewake(*, session_id: str, now: datetime) -> None:
     """Put a wake back that this process cannot serve any more. Raises SessionGone."""
     with session_transaction(session_id, now=now) as tx:
-        wake(tx)
-
-
-def wake(tx: SessionTransaction) -> None:
-    """Enqueue a wake although one was enqueued lately: that one is spent."""
-    tx.set(wake_enqueued_at=None)
-    wakes.enqueue(tx)
+        wakes.enqueue(tx)

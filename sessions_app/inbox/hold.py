@@ -14,8 +14,11 @@ def pause(tx: SessionTransaction, *, up_to: int, by: Literal["user", "recovery"]
 
 
 def hold_undecided(tx: SessionTransaction) -> None:
-    """What is pending now waits until the unknown outcome is decided, or a newer prompt goes past it."""
-    if has_pending(tx, up_to=tx.head_seq):
+    """What is pending now waits until the unknown outcome is decided, or a newer prompt goes past it.
+
+    A pause stays a pause: what a person held, a decision does not let go.
+    """
+    if tx.session.hold_reason != "paused" and has_pending(tx, up_to=tx.head_seq):
         tx.set(hold_seq=tx.head_seq, hold_reason="undecided")
 
 

@@ -32,10 +32,11 @@ def has_promotable(session: Session) -> bool:
 def is_due(session: Session, *, now: datetime) -> bool:
     """Whether a drain is to start: a run is owed by now, or an unheld input wants a wake.
 
-    While a call waits for a person, prompts wait too: the answer to it owes the run.
+    While a call waits for a person, prompts wait too: the answer to it owes the run. A run that is owed
+    for a later time, since a provider asked to wait, is not started early by a prompt.
     """
-    if session.owed_at is not None and session.owed_at <= now:
-        return True
+    if session.owed_at is not None:
+        return session.owed_at <= now
     return wanting_wake(session).exists() and not waiting_calls(session.pk).exists()
 
 

@@ -14,10 +14,9 @@ TASK: Final = "sessions_app.execution.tasks.drain"
 def enqueue(tx: SessionTransaction) -> None:
     """Enqueue a wake in the transaction ``tx``: both commit together or neither does.
 
-    A wake that was enqueued lately and has not run yet serves for this one too.
+    Whoever asks gets one, however lately another was enqueued: that one may be lost, and a repeat does no
+    harm. Only the sweep, which asks by itself, looks at ``is_fresh`` first.
     """
-    if is_fresh(tx.session.wake_enqueued_at, now=tx.now):
-        return
     async_task(TASK, tx.session.pk)
     tx.set(wake_enqueued_at=tx.now)
 

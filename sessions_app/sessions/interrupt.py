@@ -5,7 +5,7 @@ from datetime import datetime
 from schema.events import ExecutionInterrupted
 from sessions_app import inbox
 from sessions_app.execution import stages
-from sessions_app.live import nudge
+from sessions_app.live import nudge, wakes
 from sessions_app.log import SessionTransaction, session_transaction
 from sessions_app.tools import calls
 
@@ -21,7 +21,7 @@ def interrupt(*, session_id: str, now: datetime, resume: bool = False) -> bool:
         owner_id = tx.session.owner_id
         if owner_id is not None:
             tx.set(interrupt_fence=tx.session.fence, interrupt_seq=tx.head_seq, interrupt_resume=resume)
-        elif not (_end_waiting_step(tx, resume=resume) or _pause(tx)):
+        elif not (_end_waiting_step(tx, resume=resume) or _pause(tx, resume=resume)):
             return False
     if owner_id is not None:
         nudge.interrupt(worker_id=owner_id, session_id=session_id)
@@ -38,16 +38,19 @@ def _end_waiting_step(tx: SessionTransaction, *, resume: bool) -> bool:
     tx.append(ExecutionInterrupted(message=message_id, reason="user"))
     inbox.clear(tx)
     if resume and inbox.promotable(tx.session).filter(delivery="steer", wake=True).exists():
-        stages.wake(tx)
+        wakes.enqueue(tx)
     elif inbox.has_pending(tx, up_to=tx.head_seq):
         inbox.pause(tx, up_to=tx.head_seq)
     return True
 
 
-def _pause(tx: SessionTransaction) -> bool:
-    """Nobody owns the session: what is about to run is held at once."""
+def _pause(tx: SessionTransaction, *, resume: bool) -> bool:
+    """Nobody owns the session: what is about to run is held at once, but for steers that are to go on."""
     if tx.session.owed_at is None and not inbox.wanting_wake(tx.session).exists():
         return False
-    inbox.pause(tx, up_to=tx.head_seq)
     inbox.clear(tx)
+    if resume and inbox.wanting_wake(tx.session).filter(delivery="steer").exists():
+        wakes.enqueue(tx)
+    else:
+        inbox.pause(tx, up_to=tx.head_seq)
     return True

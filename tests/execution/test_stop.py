@@ -343,7 +343,7 @@ def test_a_step_cut_by_a_shutdown_is_owed_and_the_next_process_goes_on(
 
 
 def test_a_wake_that_reaches_a_stopping_worker_goes_back_to_the_queue(
-    chat: Chat, worker: conftest.Worker
+    chat: Chat, worker: conftest.Worker, no_recovery: None
 ) -> None:
     worker.on_loop(_request_stop(worker.running))
     chat.admit("Hi")

@@ -111,7 +111,7 @@ def test_an_admission_is_one_transaction_of_six_statements() -> None:
 
 
 @committing
-def test_an_exact_retry_with_a_wake_on_its_way_writes_nothing() -> None:
+def test_an_exact_retry_wakes_again_and_writes_nothing_else() -> None:
     session_id = world.session()
     send(session_id)
 
@@ -123,6 +123,8 @@ def test_an_exact_retry_with_a_wake_on_its_way_writes_nothing() -> None:
         "SELECT sessions_app_session",
         "SELECT sessions_app_sessioninput",
         "SELECT sessions_app_sessioninput",
+        "INSERT django_q_ormq",
+        "UPDATE sessions_app_session",
         "COMMIT",
     ]
 
@@ -140,7 +142,7 @@ def statements(captured: CaptureQueriesContext) -> list[str]:
 # The same again
 
 
-def test_an_exact_retry_returns_the_original_record_and_stores_nothing() -> None:
+def test_an_exact_retry_returns_the_original_record_and_stores_nothing_but_its_wake() -> None:
     session_id = world.session()
     first = send(session_id)
     before = world.everything_of(session_id)
@@ -150,6 +152,9 @@ def test_an_exact_retry_returns_the_original_record_and_stores_nothing() -> None
     assert not again.created
     assert again.prompt == first.prompt
     assert (again.prompt.admitted_seq, again.prompt.created_at) == (2, world.NOW)
+    assert world.wakes() == [session_id] * 2
+    assert world.row(session_id).wake_enqueued_at == world.after(60)
+    Session.objects.filter(pk=session_id).update(wake_enqueued_at=world.NOW)
     assert world.everything_of(session_id) == before
 
 
@@ -422,7 +427,7 @@ def test_twenty_clients_that_send_the_same_prompt_at_once_make_one_record() -> N
 
             assert sorted(admission.created for admission in admissions) == [False] * 19 + [True]
             assert len({admission.prompt.admitted_seq for admission in admissions}) == 1
-            assert world.wakes() == [session_id]
+            assert set(world.wakes()) == {session_id}
     rows = SessionInput.objects.filter(session_id=session_id).count()
     assert world.seqs(session_id) == list(range(1, rows + 2))
 
