@@ -1,16 +1,15 @@
 """Immediately before it may have an effect, a drain looks once more whether the session is still its own."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
-from asgiref.sync import sync_to_async
+from django.db import connections
 
-from sessions_app import ownership
 from sessions_app.execution.coordinator import Coordinator, Drain
 from sessions_app.log import FenceLost
-from sessions_app.models import Session
 from tests.recovery.losses import Lost
 from tests.support import world
 
@@ -39,48 +38,48 @@ class Process:
         self.is_doubtful = False
 
     async def run(self, function: Callable[..., Any], **arguments: Any) -> Any:
-        return await sync_to_async(function)(**arguments)
+        def in_a_thread() -> Any:
+            try:
+                return function(**arguments)
+            finally:
+                connections.close_all()
+
+        return await asyncio.to_thread(in_a_thread)
 
 
-def drain(lost: Lost, process: Process) -> Drain:
-    return Drain(cast("Coordinator", process), lost.id, held=lost.held)
+def verify(lost: Lost, process: Process) -> None:
+    asyncio.run(Drain(cast("Coordinator", process), lost.id, held=lost.held).verify())
 
 
-async def taken_over() -> Lost:
+def taken_over() -> Lost:
     """A session whose worker was declared dead and that was recovered meanwhile."""
-
-    def make() -> Lost:
-        lost = Lost().dies()
-        lost.recovered()
-        return lost
-
-    return await sync_to_async(make)()
+    lost = Lost().dies()
+    lost.recovered()
+    return lost
 
 
-async def test_a_worker_that_was_declared_dead_looks_again_although_its_new_life_is_in_no_doubt() -> None:
-    lost = await taken_over()
-    reborn = await sync_to_async(world.worker)()
+def test_a_worker_that_was_declared_dead_looks_again_although_its_new_life_is_in_no_doubt() -> None:
+    lost = taken_over()
+    reborn = world.worker()
 
     with pytest.raises(FenceLost):
-        await drain(lost, Process(reborn.pk)).verify()
+        verify(lost, Process(reborn.pk))
 
 
-async def test_a_worker_in_doubt_waits_until_it_is_certain_and_then_looks() -> None:
-    lost = await taken_over()
+def test_a_worker_in_doubt_waits_until_it_is_certain_and_then_looks() -> None:
+    lost = taken_over()
     process = Process(lost.owner, is_doubtful=True)
 
     with pytest.raises(FenceLost):
-        await drain(lost, process).verify()
+        verify(lost, process)
 
     assert not process.is_doubtful
 
 
-async def test_whoever_still_holds_its_session_goes_on() -> None:
-    lost = await sync_to_async(Lost)()
+def test_whoever_still_holds_its_session_goes_on() -> None:
+    lost = Lost()
 
     for process in (Process(lost.owner), Process(lost.owner, is_doubtful=True), Process("wrk_reborn")):
-        await drain(lost, process).verify()
+        verify(lost, process)
 
-    owner = await sync_to_async(lambda: Session.objects.get(pk=lost.id).owner_id)()
-    assert owner == lost.owner
-    await sync_to_async(ownership.verify)(held=lost.held)
+    assert lost.row.owner_id == lost.owner
