@@ -272,6 +272,18 @@ class Conversation(RuleBasedStateMachine):
                     ghost.recorder.dispatch(now=self.now)
             assert world.row(self.id).head_seq == before
 
+    def _write(self, ghost: Drain) -> None:
+        """What it had at hand when it stopped."""
+        if ghost.recorder is None:
+            stages.prepare(held=ghost.held, toolset=TOOLSET, now=self.now)
+        elif ghost.entered:
+            result = Result(part_id=ghost.entered[0], output=Bounded(text="late"))
+            ghost.recorder.settle([result], now=self.now, shutting_down=False)
+        elif not ghost.is_dispatched:
+            ghost.recorder.dispatch(now=self.now)
+        else:
+            ghost.recorder.open_part(kind="text", now=self.now)
+
     @rule(seconds=strategies.sampled_from([1.0, 30.0, 3600.0, -30.0, -3600.0]))
     def clock_is_stepped(self, seconds: float) -> None:
         self.seconds += seconds
