@@ -358,7 +358,7 @@ def test_a_wake_that_reaches_a_stopping_worker_goes_back_to_the_queue(
 
 
 def test_a_wake_that_joined_a_drain_after_its_last_look_goes_back_at_a_shutdown(
-    chat: Chat, worker: conftest.Worker, monkeypatch: pytest.MonkeyPatch
+    chat: Chat, worker: conftest.Worker, monkeypatch: pytest.MonkeyPatch, no_recovery: None
 ) -> None:
     async def joined_too_late(drain: coordinator.Drain) -> None:
         drain.woken_again = True
