@@ -29,7 +29,10 @@ def no_nudge(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def no_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody recovers what looks like an orphan: what is tested is the worker itself."""
+    """Nobody recovers what looks like an orphan: what is tested is the worker itself.
+
+    Used by mark, so that it is there before the worker starts and looks for the first time.
+    """
     monkeypatch.setattr(hooks, "_sweeps", [])
     monkeypatch.setattr(hooks, "_orphan_found", [])
 
@@ -146,8 +149,9 @@ def test_a_nudge_stops_the_stream_without_waiting_for_a_heartbeat(
 # Losing a session
 
 
+@pytest.mark.usefixtures("no_recovery")
 def test_a_worker_that_lost_the_fence_writes_nothing_more_and_closes_the_provider(
-    chat: Chat, provider: StubProvider, no_recovery: None
+    chat: Chat, provider: StubProvider
 ) -> None:
     gate = begin(chat, provider)
     Session.objects.filter(pk=chat.id).update(fence=100)
@@ -162,8 +166,9 @@ def test_a_worker_that_lost_the_fence_writes_nothing_more_and_closes_the_provide
     Session.objects.filter(pk=chat.id).update(owner=None)
 
 
+@pytest.mark.usefixtures("no_recovery")
 def test_a_silent_stream_of_a_lost_session_is_closed_at_the_heartbeat(
-    chat: Chat, provider: StubProvider, no_recovery: None
+    chat: Chat, provider: StubProvider
 ) -> None:
     begin(chat, provider)
 
@@ -201,8 +206,9 @@ def test_a_checkpoint_of_a_lost_session_is_not_written(chat: Chat, provider: Stu
     assert not PartCheckpoint.objects.exists()
 
 
+@pytest.mark.usefixtures("no_recovery")
 def test_a_worker_declared_dead_registers_anew_and_goes_on_until_somebody_takes_over(
-    chat: Chat, provider: StubProvider, worker: conftest.Worker, no_recovery: None
+    chat: Chat, provider: StubProvider, worker: conftest.Worker
 ) -> None:
     gate = begin(chat, provider)
     first = worker.running.registration.worker_id
@@ -234,12 +240,9 @@ def test_a_worker_in_doubt_sends_nothing_until_it_renewed(
     assert chat.texts() == ["Hi", "Hello"]
 
 
+@pytest.mark.usefixtures("no_recovery")
 def test_a_session_owned_but_not_drained_is_reported_as_a_stray(
-    chat: Chat,
-    provider: StubProvider,
-    worker: conftest.Worker,
-    monkeypatch: pytest.MonkeyPatch,
-    no_recovery: None,
+    chat: Chat, provider: StubProvider, worker: conftest.Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[str] = []
     monkeypatch.setattr(hooks, "_orphan_found", [lambda session_id, worker_id: found.append(session_id)])
@@ -250,8 +253,9 @@ def test_a_session_owned_but_not_drained_is_reported_as_a_stray(
     Session.objects.filter(pk=chat.id).update(owner=None)
 
 
+@pytest.mark.usefixtures("no_recovery")
 def test_a_session_that_was_taken_anew_between_two_looks_is_no_stray(
-    chat: Chat, worker: conftest.Worker, monkeypatch: pytest.MonkeyPatch, no_recovery: None
+    chat: Chat, worker: conftest.Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     found: list[str] = []
     looks: list[int] = []
@@ -267,8 +271,9 @@ def test_a_session_that_was_taken_anew_between_two_looks_is_no_stray(
     assert found == []
 
 
+@pytest.mark.usefixtures("no_recovery")
 def test_a_wake_that_meets_a_dead_owner_tells_recovery(
-    chat: Chat, monkeypatch: pytest.MonkeyPatch, worker: conftest.Worker, no_recovery: None
+    chat: Chat, monkeypatch: pytest.MonkeyPatch, worker: conftest.Worker
 ) -> None:
     found: list[str] = []
     monkeypatch.setattr(hooks, "_orphan_found", [lambda session_id, worker_id: found.append(session_id)])
@@ -342,8 +347,9 @@ def test_a_step_cut_by_a_shutdown_is_owed_and_the_next_process_goes_on(
     assert chat.row.recovery_count == 0
 
 
+@pytest.mark.usefixtures("no_recovery")
 def test_a_wake_that_reaches_a_stopping_worker_goes_back_to_the_queue(
-    chat: Chat, worker: conftest.Worker, no_recovery: None
+    chat: Chat, worker: conftest.Worker
 ) -> None:
     worker.on_loop(_request_stop(worker.running))
     chat.admit("Hi")
@@ -357,8 +363,9 @@ def test_a_wake_that_reaches_a_stopping_worker_goes_back_to_the_queue(
     assert chat.status().state == "queued"
 
 
+@pytest.mark.usefixtures("no_recovery")
 def test_a_wake_that_joined_a_drain_after_its_last_look_goes_back_at_a_shutdown(
-    chat: Chat, worker: conftest.Worker, monkeypatch: pytest.MonkeyPatch, no_recovery: None
+    chat: Chat, worker: conftest.Worker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def joined_too_late(drain: coordinator.Drain) -> None:
         drain.woken_again = True
