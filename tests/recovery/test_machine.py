@@ -74,6 +74,7 @@ class Conversation(RuleBasedStateMachine):
         self.drain: Drain | None = None
         self.ghosts: list[Drain] = []
         self.accepted: set[str] = set()
+        self.was_stopped = False
         self.says(0)
 
     @property
@@ -104,6 +105,7 @@ class Conversation(RuleBasedStateMachine):
 
     @rule(resume=strategies.booleans())
     def stops(self, resume: bool) -> None:
+        self.was_stopped = True
         sessions.interrupt(session_id=self.id, now=self.now, resume=resume)
 
     @rule()
@@ -162,6 +164,13 @@ class Conversation(RuleBasedStateMachine):
             frame = stages.frame_of(message_id=begun.unfinished, toolset=TOOLSET)
             self.drain.recorder = Recorder(begun.held, frame)
             self._follow(self.drain.recorder.settle((), now=self.now, shutting_down=False))
+
+    @rule(choices=strategies.lists(small, min_size=1, max_size=6))
+    def is_busy(self, choices: list[int]) -> None:
+        """A worker drains for a while."""
+        self.wakes()
+        for choice in choices:
+            self.works(choice)
 
     @rule(choice=small)
     def works(self, choice: int) -> None:
@@ -251,6 +260,12 @@ class Conversation(RuleBasedStateMachine):
         self.drain = None
         Worker.objects.filter(pk=self.worker.pk).update(dead_at=self.now, death="assumed")
         self.worker = world.worker()
+
+    @rule()
+    def is_killed_and_recovered(self) -> None:
+        self.crashes()
+        self.is_swept()
+        self.comes_back()
 
     @rule()
     def is_swept(self) -> None:
@@ -345,17 +360,30 @@ class Conversation(RuleBasedStateMachine):
             self.wakes()
             if self.drain is None and not inbox.is_due(world.row(self.id), now=self.now):
                 break
-            while self.drain is not None:
-                self.works(0)
+            for _ in range(100):
+                if self.drain is not None:
+                    self.works(0)
+            assert self.drain is None, "it drains for ever"
         row = world.row(self.id)
         assert row.owner_id is None or row.parked
         if not row.parked:
             assert not inbox.is_due(row, now=self.now)
             assert not ownership.has_unsettled_work(self.id)
+            self._assert_answered()
         assert replay.rebuild(self.id, check=True) == []
         world.forget_queue()
         RecoveryClaim.objects.all().delete()
         sessions.delete(session_id=self.id, now=self.now)
+
+    def _assert_answered(self) -> None:
+        """Nobody stopped it, nobody is asked: then the last word is not the user's."""
+        if self.was_stopped or ownership.has_undecided(self.id) or inbox.waiting_calls(self.id).exists():
+            return
+        spoken = SessionMessage.objects.filter(
+            session_id=self.id, type__in=("user", "synthetic", "assistant")
+        )
+        newest = spoken.order_by("-seq").first()
+        assert newest is None or newest.type == "assistant"
 
 
 def assert_paired(turns: tuple[Turn, ...]) -> None:
@@ -391,8 +419,8 @@ def test_any_sequence_of_commands_crashes_and_clock_steps_keeps_the_promises(
 
 
 EFFORT: Final = settings(
-    max_examples=4,
-    stateful_step_count=20,
+    max_examples=12,
+    stateful_step_count=30,
     deadline=None,
     suppress_health_check=list(HealthCheck),
     print_blob=True,
