@@ -419,6 +419,7 @@ def test_any_sequence_of_commands_crashes_and_clock_steps_keeps_the_promises(
 
 
 EFFORT: Final = settings(
+    derandomize=True,  # the same run everywhere; longer and random ones are for a developer
     max_examples=12,
     stateful_step_count=30,
     deadline=None,
