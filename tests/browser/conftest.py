@@ -13,8 +13,9 @@ from tests.support.processes import Instance
 from tests.support.requirements import need
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def chromium() -> Iterator[Browser]:
+    """Ends with this folder: while Playwright runs, its event loop counts as running in the main thread."""
     need("chromium")
     with sync_playwright() as playwright:
         # As root Chromium has no sandbox; tests load nothing but this project's own pages.
