@@ -18,16 +18,26 @@ def find_orphans(*, now: datetime) -> list[Discovered]:
 
 def look_for_orphans() -> list[Discovered]:
     """The same without establishing anything: nothing is written."""
+    return [*_owned_by(_looking_dead()), *_unowned_unsettled()]
+
+
+def find_given_up() -> list[str]:
+    """Sessions that were parked before they could be settled. Nobody tries again before a person acts."""
+    found = [*_owned_by(_looking_dead(), parked=True), *_unowned_unsettled(parked=True)]
+    return [orphan.session_id for orphan in found]
+
+
+def _looking_dead() -> Q:
     provable = [worker.pk for worker in _owning() if ownership.looks_dead(worker)]
-    return [*_owned_by(_known_dead() | Q(owner__in=provable)), *_unowned_unsettled()]
+    return _known_dead() | Q(owner__in=provable)
 
 
 def _known_dead() -> Q:
     return Q(owner__stopped_at__isnull=False) | Q(owner__dead_at__isnull=False)
 
 
-def _owned_by(dead: Q) -> list[Discovered]:
-    orphans = Session.objects.filter(dead, owner__isnull=False, parked=False).order_by("pk")
+def _owned_by(dead: Q, *, parked: bool = False) -> list[Discovered]:
+    orphans = Session.objects.filter(dead, owner__isnull=False, parked=parked).order_by("pk")
     rows = list(orphans.values_list("pk", "owner_id", "fence"))
     entered = _with_entered_calls() if rows else {}
     return [
@@ -66,22 +76,21 @@ def find_undetermined() -> list[str]:
     return list(owned.order_by("pk").values_list("pk", flat=True))
 
 
-def _unowned_unsettled() -> list[Discovered]:
+def _unowned_unsettled(*, parked: bool = False) -> list[Discovered]:
     attempts = ProviderAttempt.objects.filter(
         settled_at=None, unknown_at=None, session__owner=None
     ).values_list("session_id", flat=True)
-    parts = MessagePart.objects.filter(ended_at=None, approval="", session__owner=None).values_list(
-        "session_id", flat=True
-    )
-    answerable = MessagePart.objects.filter(ended_at=None).exclude(approval="").values("message_id")
+    parts = ownership.open_parts().filter(session__owner=None).values_list("session_id", flat=True)
     messages = (
         SessionMessage.objects.filter(completed_at=None, session__owner=None)
-        .exclude(pk__in=answerable)
+        .exclude(pk__in=ownership.answerable_calls().values("message_id"))
         .values_list("session_id", flat=True)
     )
     ids = {*attempts, *parts, *messages}
     rows = (
-        Session.objects.filter(pk__in=ids, owner=None, parked=False).order_by("pk").values_list("pk", "fence")
+        Session.objects.filter(pk__in=ids, owner=None, parked=parked)
+        .order_by("pk")
+        .values_list("pk", "fence")
     )
     return [Discovered(session_id=pk, owner=None, fence=fence) for pk, fence in rows]
 

@@ -138,14 +138,12 @@ def make(snapshot: Snapshot) -> Plan:
     ]
     unknown_attempts = tuple(each.attempt.id for each in attempts if _is_open_question(each))
     unknown_calls = tuple(call.part.id for call in calls if call.unknown)
-    go_on = _go_on(snapshot, newest, calls, attempts)
-    inquiry = _find_inquiry(newest, calls, attempts) if go_on in ("continue", "ask") else None
-    if inquiry is not None:
-        go_on = "inquire"
+    inquiry = _find_inquiry(newest, calls, attempts)
+    go_on = _go_on(snapshot, newest, calls, attempts, inquiry)
     return Plan(
         actions=tuple(actions),
         go_on=go_on,
-        inquiry=inquiry or "",
+        inquiry=inquiry if go_on == "inquire" else "",
         unknown_attempts=unknown_attempts,
         unknown_calls=unknown_calls,
         abandoned=tuple(
@@ -217,6 +215,7 @@ def _go_on(
     newest: FoundMessage | None,
     calls: Sequence[FailCall],
     attempts: Sequence[SettleAttempt],
+    inquiry: str,
 ) -> GoOn:
     if snapshot.is_over_budget:
         return "park"
@@ -224,7 +223,13 @@ def _go_on(
         return "paused"
     is_unknown = any(each.unknown for each in calls) or any(_is_open_question(each) for each in attempts)
     if is_unknown:
-        return _by_policy(snapshot, calls, attempts)
+        chosen = by_policy(
+            policy=snapshot.policy,
+            continues_after_effects=snapshot.continues_after_effects,
+            may_repeat_an_effect=_may_repeat_an_effect(calls, attempts),
+            can_be_asked=inquiry != "",
+        )
+        return "owe" if chosen in ("ask", "off") and snapshot.is_wanted_again else chosen
     if newest is not None and _waits(snapshot, newest):
         answered = any(part.approval != "waiting" for part in _answerable(snapshot.parts, newest))
         return "owe" if answered else "nothing"
@@ -241,24 +246,33 @@ def _is_open_question(settled: SettleAttempt) -> bool:
 
 def _find_inquiry(
     newest: FoundMessage | None, calls: Sequence[FailCall], attempts: Sequence[SettleAttempt]
-) -> str | None:
-    """The unknown attempt whose answer, if its provider tells it, leaves nothing unknown."""
+) -> str:
+    """The unknown attempt whose answer, if its provider tells it, leaves nothing unknown; or nothing."""
     asked = [each.attempt for each in attempts if each.unknown and each.attempt.can_be_asked]
     if newest is None or len(asked) != 1 or asked[0].message_id != newest.id:
-        return None
+        return ""
     elsewhere = any(call.unknown and call.part.message_id != newest.id for call in calls)
-    return None if elsewhere else asked[0].id
+    return "" if elsewhere else asked[0].id
 
 
-def _by_policy(snapshot: Snapshot, calls: Sequence[FailCall], attempts: Sequence[SettleAttempt]) -> GoOn:
-    chosen = _chosen(snapshot, calls, attempts)
-    return "owe" if chosen != "continue" and snapshot.is_wanted_again else chosen
+def by_policy(
+    *, policy: Policy, continues_after_effects: bool, may_repeat_an_effect: bool, can_be_asked: bool
+) -> GoOn:
+    """How a session with an unknown outcome goes on, whether its process died of it or lives."""
+    if policy == "off":
+        return "off"
+    if can_be_asked:
+        return "inquire"
+    return "ask" if may_repeat_an_effect and not continues_after_effects else policy
 
 
-def _chosen(snapshot: Snapshot, calls: Sequence[FailCall], attempts: Sequence[SettleAttempt]) -> Policy:
-    if snapshot.policy != "continue":
-        return snapshot.policy
-    may_repeat_an_effect = any(
-        call.unknown and (call.part.hosted or call.part.effect == "side_effect") for call in calls
+def _may_repeat_an_effect(calls: Sequence[FailCall], attempts: Sequence[SettleAttempt]) -> bool:
+    return any(
+        call.unknown and is_repeatable_effect(effect=call.part.effect, hosted=call.part.hosted)
+        for call in calls
     ) or any(each.unknown and each.attempt.hosted_tools for each in attempts)
-    return "ask" if may_repeat_an_effect and not snapshot.continues_after_effects else "continue"
+
+
+def is_repeatable_effect(*, effect: str, hosted: bool) -> bool:
+    """Whether a call of this kind, made once more, may have its effect once more."""
+    return hosted or effect == "side_effect"

@@ -67,9 +67,6 @@ def recover(
         claim = _claim(orphan, worker_id=worker_id, now=now, is_over_budget=is_over_budget, override=override)
     except (_NotOurs, SessionGone):
         return Recovered(session_id=orphan.session_id, outcome="lost")
-    except IntegrityError:
-        logger.info("recovery.claim.lost", extra={"session": orphan.session_id})
-        return Recovered(session_id=orphan.session_id, outcome="lost")
     except (OperationalError, InterfaceError):
         raise
     except Exception as broken:
@@ -95,7 +92,7 @@ def _count(orphan: Discovered, *, worker_id: str | None, now: datetime) -> bool:
             raise _NotOurs
         if _is_being_recovered(session, worker_id=worker_id, now=now):
             raise _NotOurs
-        count = session.recovery_count + _weight(orphan, session)
+        count = session.recovery_count + _weight(orphan, session, worker_id=worker_id)
         is_over_budget = count > settings.HOLDFAST_RECOVERY_BUDGET
         tx.set(recovery_count=count, recovering_id=worker_id)
         if is_over_budget:
@@ -104,12 +101,15 @@ def _count(orphan: Discovered, *, worker_id: str | None, now: datetime) -> bool:
         return is_over_budget
 
 
-def _weight(orphan: Discovered, session: Session) -> int:
+def _weight(orphan: Discovered, session: Session, *, worker_id: str | None) -> int:
     """A session that kills its worker by a tool must not use up the budgets of those beside it.
 
     Each loss still counts for whoever had a call entered, or for all, so that losses are bounded; and a
-    recovery that nobody survived counts whatever else was lost.
+    recovery that nobody survived counts whatever else was lost. One that the same worker begins again,
+    since the database went away in it, was counted when it began.
     """
+    if worker_id is not None and session.recovering_id == worker_id:
+        return 0
     return 0 if orphan.is_bystander and session.recovering_id is None else 1
 
 
@@ -171,19 +171,23 @@ def _store(
     claim_id = identity.new_claim_id()
     outcome = outcome_of(tx.session, made, now=tx.now)
     continuation = continuation_id(claim_id) if made.admits_continuation else ""
-    claim = RecoveryClaim.objects.create(
-        id=claim_id,
-        session_id=tx.session.pk,
-        boundary_seq=tx.head_seq,
-        lost_fence=orphan.fence,
-        lost_owner=orphan.owner or "",
-        worker=worker_id or "",
-        death=death,
-        outcome=outcome,
-        found=made.found,
-        continuation=continuation,
-        created_at=tx.now,
-    )
+    try:
+        claim = RecoveryClaim.objects.create(
+            id=claim_id,
+            session_id=tx.session.pk,
+            boundary_seq=tx.head_seq,
+            lost_fence=orphan.fence,
+            lost_owner=orphan.owner or "",
+            worker=worker_id or "",
+            death=death,
+            outcome=outcome,
+            found=made.found,
+            continuation=continuation,
+            created_at=tx.now,
+        )
+    except IntegrityError as taken:
+        logger.info("recovery.claim.lost", extra={"session": orphan.session_id})
+        raise _NotOurs from taken
     tx.append(
         RecoveryClaimed(
             claim=claim_id,
@@ -222,7 +226,8 @@ def foresee(orphan: Discovered, *, now: datetime, override: plan.Policy | None) 
     session = Session.objects.filter(pk=orphan.session_id).first()
     if session is None:
         return None
-    is_over_budget = session.recovery_count + _weight(orphan, session) > settings.HOLDFAST_RECOVERY_BUDGET
+    count = session.recovery_count + _weight(orphan, session, worker_id=None)
+    is_over_budget = count > settings.HOLDFAST_RECOVERY_BUDGET
     made = plan.make(snapshot.take(session, is_over_budget=is_over_budget, override=override))
     return RecoveryClaim(
         id="",

@@ -9,12 +9,16 @@ from django.conf import settings
 from django.utils import timezone
 
 from recovery import discovery, plan, service
-from recovery.recover import foresee
+from recovery.recover import Recovered, foresee
 from recovery.report import Report
 from sessions_app import ownership
 from sessions_app.models import Session
 
 PROGRESS_EVERY: Final = 100
+GIVEN_UP: Final = (
+    "It is parked, since it could not be recovered again and again; the log of the server says why. "
+    "It is tried again once somebody resumes it or sends a prompt."
+)
 
 Tell = Callable[[str], None]
 
@@ -66,6 +70,7 @@ def run(asked: Pass) -> Report:
             else:
                 report.undetermined += 1
         report.woken = len(service.wake_due(now=timezone.now(), only=asked.only))
+        _name_given_up(report, asked)
     finally:
         me.stop(now=timezone.now())
     return report
@@ -81,6 +86,7 @@ def foresee_all(asked: Pass) -> Report:
             if foreseen is not None:
                 report.foresee(foreseen)
     report.undetermined = len(_undetermined(asked).keys() - report.session_ids)
+    _name_given_up(report, asked)
     report.woken = sum(asked.concerns(session_id) for session_id in discovery.find_due(now=now))
     return report
 
@@ -93,6 +99,13 @@ def _recover(report: Report, me: ownership.Registration, asked: Pass) -> None:
         report.add(recovered)
         if number % PROGRESS_EVERY == 0:
             asked.tell(f"{number} orphans looked at, {report.claimed} recovered")
+
+
+def _name_given_up(report: Report, asked: Pass) -> None:
+    """Name what was parked before it could be settled: passes leave it alone, and nobody may overlook it."""
+    for session_id in discovery.find_given_up():
+        if asked.concerns(session_id) and session_id not in report.session_ids:
+            report.add(Recovered(session_id=session_id, outcome="failed", detail=GIVEN_UP))
 
 
 def _undetermined(asked: Pass) -> dict[str, str | None]:

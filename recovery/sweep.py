@@ -17,10 +17,11 @@ def sweep(now: datetime, worker_id: str) -> None:
     What took wakes from the queue before this worker started may have ended with them, and the queue gives
     them back only after its retry time: nobody has to wait that long after a restart.
     """
+    clock = service.going_on_from(now)
     for _ in service.recover_orphans(worker_id=worker_id, now=now):
         pass
     started_at = Worker.objects.filter(pk=worker_id).values_list("started_at", flat=True).first()
-    service.wake_due(now=now, spent_before=started_at)
+    service.wake_due(now=clock(), spent_before=started_at)
 
 
 def orphan_found(session_id: str, worker_id: str) -> None:
@@ -56,16 +57,17 @@ def _plan(tx: SessionTransaction, unknown: hooks.Unknown) -> plan.Plan:
         MessagePart.objects.filter(message_id=unknown.message_id, unknown_at__isnull=False, decided_at=None)
     )
     effective = policy.effective(tx.session)
-    may_repeat = any(call.hosted or call.effect == "side_effect" for call in calls) or any(
-        attempt.hosted_tools for attempt in attempts
+    go_on = plan.by_policy(
+        policy=effective.policy,
+        continues_after_effects=effective.continues_after_effects,
+        may_repeat_an_effect=any(
+            plan.is_repeatable_effect(effect=call.effect, hosted=call.hosted) for call in calls
+        )
+        or any(attempt.hosted_tools for attempt in attempts),
+        can_be_asked=unknown.can_be_asked,
     )
-    go_on: plan.GoOn = effective.policy
     if not _is_free(unknown) and tx.session.recovery_count >= settings.HOLDFAST_RECOVERY_BUDGET:
         go_on = "park"
-    elif go_on == "continue" and may_repeat and not effective.continues_after_effects:
-        go_on = "ask"
-    if unknown.can_be_asked and go_on in ("continue", "ask"):
-        go_on = "inquire"
     has_steer = inbox.wanting_wake(tx.session).filter(delivery="steer", origin="user").exists()
     return plan.Plan(
         actions=(),

@@ -46,17 +46,6 @@ class SafeOrmBroker(ORM):
         ready = timezone.now() + after
         self._persistently(lambda: self.get_connection().filter(pk=task_id).update(lock=ready), task_id)
 
-    def reclaim(self) -> int:
-        """Unlock what a cluster that is gone had taken; returns how many tasks that were.
-
-        For a cluster that has the database to itself. Should another one still work on them, they are
-        delivered twice, which does no harm.
-        """
-        now = timezone.now()
-        taken = OrmQ.objects.using(Conf.ORM).filter(key=self.list_key, lock__gt=now)
-        count: int = taken.update(lock=now)
-        return count
-
     def _waiting(self) -> Any:
         return self.get_connection().filter(key=self.list_key, lock__lte=timezone.now())
 

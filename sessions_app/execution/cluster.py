@@ -22,12 +22,10 @@ from queue import Full
 from typing import Final, NoReturn
 
 from django.conf import settings
-from django.db import Error, connections
+from django.db import connections
 from django_q import cluster as django_q_cluster
-from django_q.conf import Conf
 
 from sessions_app.execution import children, lineage
-from sessions_app.execution.broker import SafeOrmBroker
 from sessions_app.execution.flag import Flag
 
 logger = logging.getLogger(__name__)
@@ -59,7 +57,6 @@ class Cluster(django_q_cluster.Cluster):
         """
         lineage.name_process("hf-cluster")
         import_module(settings.HOLDFAST_COORDINATOR)  # before the fork, so that its memory is shared
-        _reclaim()
         connections.close_all()
         gc.freeze()
         self.sentinel = django_q_cluster.get_mp_context().Process(
@@ -74,19 +71,6 @@ class Cluster(django_q_cluster.Cluster):
         if code < 0 or (code == 0 and not self._asked_to_stop.is_set()):
             return CHILD_LOST
         return code
-
-
-def _reclaim() -> None:
-    """On SQLite one cluster has the database to itself: what one before it had taken is taken up at once.
-
-    Elsewhere, and when the database is away, it comes at the end of its lock.
-    """
-    if connections[Conf.ORM].vendor != "sqlite":
-        return
-    try:
-        SafeOrmBroker().reclaim()
-    except Error as error:
-        logger.warning("queue.reclaim.failed", extra={"error": type(error).__name__})
 
 
 class Sentinel(django_q_cluster.Sentinel):

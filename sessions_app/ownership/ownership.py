@@ -3,10 +3,14 @@
 from datetime import datetime
 from enum import Enum
 
+from django.db.models import Q, QuerySet
+
 from sessions_app import inbox
 from sessions_app.log import FenceLost, Held, SessionGone, SessionTransaction
 from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionMessage
 from sessions_app.ownership.deaths import prove_death
+
+_IS_ANSWERABLE = Q(state="pending") & ~Q(approval="")
 
 
 class Refusal(Enum):
@@ -79,15 +83,25 @@ def give_up(tx: SessionTransaction) -> None:
     )
 
 
+def answerable_calls() -> "QuerySet[MessagePart]":
+    """The calls that wait for a person's answer, or got it and were not entered yet."""
+    return MessagePart.objects.filter(_IS_ANSWERABLE, ended_at=None)
+
+
+def open_parts() -> "QuerySet[MessagePart]":
+    """The parts that have not ended and that nobody is asked about: a worker is at them, or died at them."""
+    return MessagePart.objects.filter(ended_at=None).exclude(_IS_ANSWERABLE)
+
+
 def has_unsettled_work(session_id: str) -> bool:
     """Whether an attempt, a message or a part is still open, other than for an answer of a person."""
-    answerable = MessagePart.objects.filter(session_id=session_id, ended_at=None).exclude(approval="")
+    answerable = answerable_calls().filter(session_id=session_id)
     unsettled = ProviderAttempt.objects.filter(session_id=session_id, settled_at=None, unknown_at=None)
     unfinished = SessionMessage.objects.filter(session_id=session_id, completed_at=None).exclude(
         pk__in=answerable.values("message_id")
     )
-    open_parts = MessagePart.objects.filter(session_id=session_id, ended_at=None, approval="")
-    return unsettled.values("pk").union(unfinished.values("pk"), open_parts.values("pk")).exists()
+    unended = open_parts().filter(session_id=session_id)
+    return unsettled.values("pk").union(unfinished.values("pk"), unended.values("pk")).exists()
 
 
 def owned_sessions(*, worker_id: str) -> set[tuple[str, int]]:

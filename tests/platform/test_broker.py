@@ -48,18 +48,6 @@ def test_a_delivered_task_is_not_delivered_again_before_its_lock_ends(queue) -> 
     assert [task_id for task_id, _ in queue.dequeue()] == [task]
 
 
-def test_what_a_cluster_that_is_gone_had_taken_is_delivered_at_once_when_it_is_reclaimed(queue) -> None:
-    [task] = fill(queue, 1)
-    [other] = fill(SafeOrmBroker(list_key="another"), 1)
-    queue.dequeue()
-    OrmQ.objects.filter(pk=other).update(lock=timezone.now() + timedelta(seconds=60))
-
-    assert queue.reclaim() == 1
-
-    assert [task_id for task_id, _ in queue.dequeue()] == [task]
-    assert locked_until(other) > timezone.now() + timedelta(seconds=50)
-
-
 def test_tasks_of_another_queue_are_left_alone(queue) -> None:
     OrmQ.objects.create(key="other", payload="x", lock=timezone.now())
 

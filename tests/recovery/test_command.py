@@ -227,6 +227,25 @@ def test_a_session_that_cannot_be_recovered_is_named_and_the_others_are(asked: b
     assert [failure["session"] for failure in report["failures"]] == [broken.id]
 
 
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
+def test_one_that_was_parked_since_it_could_not_be_recovered_is_named_ever_after(
+    options: tuple[str, ...],
+) -> None:
+    broken, parked = died(), died()
+    corrupt(broken)
+    world.change(broken.id, recovery_count=99)
+    world.change(parked.id, recovery_count=99)
+    assert run()[0] == 1
+    assert broken.row.parked
+
+    code, out, _ = run(*options)
+
+    assert code == 1
+    assert f"FAILED {broken.id}: It is parked" in out
+    assert parked.id not in out
+    assert run("--session", parked.id)[0] == 0
+
+
 def test_one_that_fails_before_and_after_the_wait_counts_once() -> None:
     broken = died()
     corrupt(broken)

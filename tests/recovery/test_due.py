@@ -9,15 +9,18 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from recovery import discovery, service, sweep
+from recovery.recover import Recovered
 from sessions_app import inbox, sessions
 from sessions_app.live import wakes
-from sessions_app.log import session_transaction
+from sessions_app.log import SessionTransaction, session_transaction
 from sessions_app.models import Session, SessionInput
 from tests.support import racing, world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
 
 LONG_AFTER = 10_000.0
+SOON = world.after(1e-6)
+"""While a pass that began at NOW still goes on."""
 
 
 def waiting(**columns: Any) -> str:
@@ -124,7 +127,45 @@ def test_a_session_that_is_due_for_two_reasons_gets_one_wake() -> None:
     assert service.wake_due(now=world.after(1)) == []
 
     assert world.wakes() == [session_id]
-    assert world.row(session_id).wake_enqueued_at == world.NOW
+    enqueued_at = world.row(session_id).wake_enqueued_at
+    assert enqueued_at is not None
+    assert world.NOW <= enqueued_at < world.after(1)
+
+
+def test_a_prompt_that_came_while_a_long_pass_went_on_is_not_woken_a_second_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    early, late = waiting(), waiting()
+    world.forget_queue()
+    monkeypatch.setattr(discovery, "find_due", lambda **_: [early, late])
+    enqueue = wakes.enqueue
+
+    def meanwhile(tx: SessionTransaction) -> None:
+        enqueue(tx)
+        if tx.session.pk == early:
+            world.change(late, wake_enqueued_at=SOON)
+
+    monkeypatch.setattr(wakes, "enqueue", meanwhile)
+
+    assert service.wake_due(now=world.NOW) == [early]
+
+
+def test_a_prompt_that_came_while_orphans_were_recovered_is_not_woken_a_second_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    session_id = waiting()
+    world.forget_queue()
+
+    def recovering(**_: object) -> list[Recovered]:
+        world.change(session_id, wake_enqueued_at=SOON)
+        return []
+
+    monkeypatch.setattr(service, "recover_orphans", recovering)
+
+    sweep.sweep(world.NOW, world.worker().pk)
+    list(service.recover_all(worker_id=world.worker().pk, now=world.NOW))
+
+    assert world.wakes() == []
 
 
 def test_a_wake_from_before_the_sweeping_worker_started_counts_as_lost_once() -> None:
@@ -172,12 +213,13 @@ def test_a_session_taken_after_it_was_found_is_passed_over(monkeypatch: pytest.M
 @pytest.mark.django_db(transaction=True)
 def test_however_many_sweep_at_once_each_session_gets_one_wake() -> None:
     due = sorted([waiting(), waiting(), owed(), owed()])
+    clock = service.going_on_from(world.NOW)
     with racing.Racers(6) as racers:
         for _ in racing.rounds(20, within=8):
             world.forget_queue()
             Session.objects.update(wake_enqueued_at=None)
 
-            racers.round(*[partial(service.wake_due, now=world.NOW)] * 6)
+            racers.round(*[lambda: service.wake_due(now=clock())] * 6)
 
             assert sorted(world.wakes()) == due
 

@@ -297,6 +297,38 @@ def test_what_a_person_let_run_again_after_it_was_parked_is_not_asked_about_agai
     assert not made.admits_continuation
 
 
+def test_what_a_person_let_run_again_is_asked_about_where_its_provider_can_tell() -> None:
+    asked = replace(STREAMING, can_be_asked=True)
+
+    made = plan.make(found(OPEN, asked, policy="ask", is_wanted_again=True))
+
+    assert (made.go_on, made.inquiry) == ("inquire", asked.id)
+
+
+@pytest.mark.parametrize("continues", [False, True])
+@pytest.mark.parametrize("may_repeat", [False, True])
+@pytest.mark.parametrize("can_be_asked", [False, True])
+@pytest.mark.parametrize("policy", ["continue", "ask", "off"])
+def test_policy_says_how_an_unknown_outcome_goes_on(
+    policy: plan.Policy, can_be_asked: bool, may_repeat: bool, continues: bool
+) -> None:
+    chosen = plan.by_policy(
+        policy=policy,
+        continues_after_effects=continues,
+        may_repeat_an_effect=may_repeat,
+        can_be_asked=can_be_asked,
+    )
+
+    if policy == "off":
+        assert chosen == "off"
+    elif can_be_asked:
+        assert chosen == "inquire"
+    elif policy == "ask" or (may_repeat and not continues):
+        assert chosen == "ask"
+    else:
+        assert chosen == "continue"
+
+
 def test_what_a_person_let_run_again_continues_where_policy_does() -> None:
     assert plan.make(found(OPEN, STREAMING, is_wanted_again=True)).go_on == "continue"
     assert plan.make(found(ANSWERED, EFFECT, is_wanted_again=True)).go_on == "owe"

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from recovery import discovery, recover, service, settle, snapshot, sweep
 from recovery.models import RecoveryClaim
 from schema.codec import UndecodableEvent
-from schema.events import AttemptPrepared
+from schema.events import AttemptPrepared, ToolCalled
 from sessions_app import history, identity, inbox, ownership, sessions
 from sessions_app.log import FenceLost, Held, session_transaction
 from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionEvent, SessionMessage, Worker
@@ -128,6 +128,25 @@ def test_who_died_while_recovering_is_followed_by_another_and_both_are_counted()
     assert lost.continuations() == [claim.continuation]
 
 
+def test_one_that_the_same_worker_begins_again_after_the_database_was_away_counts_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost, me = streaming().dies(), world.worker().pk
+    claim = recover._claim
+
+    def away(*_: Any, **__: Any) -> Any:
+        raise OperationalError
+
+    for _ in range(BUDGET + 1):
+        monkeypatch.setattr(recover, "_claim", away)
+        with pytest.raises(OperationalError):
+            losses.try_to_recover(lost.orphan(), by=me)
+    monkeypatch.setattr(recover, "_claim", claim)
+
+    assert losses.try_to_recover(lost.orphan(), by=me).outcome == "claimed"
+    assert (lost.row.recovery_count, lost.row.parked) == (1, False)
+
+
 def owner_lives(lost: Lost) -> None:
     Worker.objects.filter(pk=lost.owner).update(dead_at=None, death="")
 
@@ -237,6 +256,22 @@ def test_where_a_claim_is_there_already_nothing_is_written_a_second_time(taken: 
     assert lost.continuations() == []
 
 
+def test_what_the_database_refuses_is_a_failure_and_not_somebody_elses_claim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    lost = streaming().dies()
+
+    def refused(*_: Any, **__: Any) -> None:
+        raise IntegrityError("a row that does not fit")
+
+    monkeypatch.setattr(settle, "settle", refused)
+
+    outcome = losses.try_to_recover(lost.orphan())
+
+    assert (outcome.outcome, outcome.detail) == ("failed", "a row that does not fit")
+    assert lost.claims() == []
+
+
 def test_a_second_recovery_of_the_same_discovery_changes_nothing() -> None:
     lost = streaming().dies()
     orphan = lost.orphan()
@@ -311,6 +346,21 @@ def test_unsettled_work_that_nobody_owns_is_treated_as_an_orphan(only: str) -> N
     assert (claim.death, claim.lost_owner) == ("none", "")
     assert lost.is_at_rest()
     assert lost.step().completed_at is not None
+
+
+def test_an_approved_call_that_was_entered_is_unsettled_work_like_any_other() -> None:
+    lost = Lost().streaming()
+    call = lost.call(waits=True)
+    lost.completed()
+    sessions.answer_call(session_id=lost.id, call_id=call, action="approve", by="ann", now=LATER)
+    lost.write(ToolCalled(message=lost.message, part=call, input={}, input_digest="d", effect="side_effect"))
+    lost.released()
+
+    claim = lost.recovered()
+
+    assert claim.death == "none"
+    assert lost.part(call).unknown_at is not None
+    assert lost.is_at_rest()
 
 
 def test_a_stray_of_a_living_worker_is_recovered_by_that_worker_only() -> None:
