@@ -4,6 +4,8 @@ from django.http import HttpResponse
 from django.utils import timezone
 
 from recovery import inquiries
+from schema import views
+from schema.problems import AlreadyDecided, CannotAsk, NotUnknown
 from sessions_app import sessions
 from sessions_app.api import answers
 from sessions_app.api.endpoints.attempts import OfAttempt, with_facts
@@ -12,18 +14,26 @@ from sessions_app.api.operation import operation
 
 
 class AskAboutAttempt(OfAttempt):
-    @operation("Have the provider asked about an unknown attempt", answers={202: None}, refusals=(409,))
+    @operation(
+        "Have the provider asked about an unknown attempt",
+        description="An inquiry is no decision: it can be repeated, and only a conclusive answer settles.",
+        answers={202: views.AttemptWithFacts},
+        refusals=(NotUnknown, CannotAsk),
+    )
     def post(self, *, attempt_id: str) -> HttpResponse:
-        inquiries.ask_about_attempt(
-            session_id=self.attempt.session_id, attempt_id=attempt_id, now=timezone.now()
-        )
-        self.attempt.refresh_from_db()
-        return answers.json(with_facts(self.attempt), status=202)
+        inquiries.ask_about_attempt(session_id=self.row.session_id, attempt_id=attempt_id, now=timezone.now())
+        self.row.refresh_from_db()
+        return answers.json(with_facts(self.row), status=202)
 
 
 class AskAboutCall(OfCall):
-    @operation("Have the tool asked about an unknown call", answers={202: None}, refusals=(409,))
+    @operation(
+        "Have the tool asked about an unknown call",
+        description="A conclusive answer marks the call done or not done, as a person would.",
+        answers={202: views.ToolCall},
+        refusals=(NotUnknown, AlreadyDecided, CannotAsk),
+    )
     def post(self, *, call_id: str) -> HttpResponse:
-        inquiries.ask_about_call(session_id=self.call.session_id, call_id=call_id, now=timezone.now())
-        self.call.refresh_from_db()
-        return answers.json(sessions.tool_call_shape(self.call), status=202)
+        inquiries.ask_about_call(session_id=self.row.session_id, call_id=call_id, now=timezone.now())
+        self.row.refresh_from_db()
+        return answers.json(sessions.tool_call_shape(self.row), status=202)

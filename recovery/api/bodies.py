@@ -9,7 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
 from recovery import decisions
 from schema.text import clean
-from sessions_app.api.bodies import Body, PageQuery, Text
+from sessions_app.api.bodies import CLEANED, Body, PageQuery
 
 MAX_REASON_CHARACTERS: Final = 2000
 MAX_RESULT_CHARACTERS: Final = 32_000
@@ -34,7 +34,7 @@ def _short(value: JsonValue) -> JsonValue:
     return value
 
 
-Reason = Annotated[Text, Field(max_length=MAX_REASON_CHARACTERS)]
+Reason = Annotated[str, Field(max_length=MAX_REASON_CHARACTERS), CLEANED]
 Result = Annotated[JsonValue, BeforeValidator(_storable), AfterValidator(_short)]
 
 
@@ -53,4 +53,4 @@ class CallDecision(Body):
 
 class ClaimsQuery(PageQuery):
     session: str | None = None
-    all: bool = False
+    all: Annotated[bool, Field(description="Those of everybody (staff).")] = False

@@ -7,6 +7,8 @@ from django.http import HttpResponse
 from recovery.api import bodies
 from recovery.models import RecoveryClaim
 from recovery.shapes import claim_shape
+from schema import views
+from schema.problems import SessionNotFound
 from sessions_app.api import answers, paging, problems
 from sessions_app.api.endpoint import Endpoint, require_session
 from sessions_app.api.operation import operation
@@ -15,7 +17,12 @@ NEWEST_FIRST: Final = paging.Order(name="claims", columns=("created_at", "id"), 
 
 
 class Claims(Endpoint):
-    @operation("Recoveries of own sessions, or of all (staff)", query=bodies.ClaimsQuery, refusals=(403,))
+    @operation(
+        "Recoveries of own sessions, or of all (staff)",
+        query=bodies.ClaimsQuery,
+        answers={200: views.ClaimPage},
+        refusals=(problems.StaffOnly, SessionNotFound),
+    )
     def get(self, *, query: bodies.ClaimsQuery) -> HttpResponse:
         rows = RecoveryClaim.objects.all()
         if not query.all:

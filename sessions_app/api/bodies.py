@@ -1,6 +1,7 @@
 """What requests may hold: closed pydantic models for bodies and queries, read once, at the edge."""
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar
 
@@ -8,6 +9,7 @@ from django.http import HttpRequest
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from schema.attempts import AttemptState
 from schema.events import RecoveryPolicy
 from schema.inputs import Delivery
 from schema.limits import MAX_NAME_CHARACTERS, MAX_TITLE_CHARACTERS
@@ -20,6 +22,7 @@ MAX_BODY_BYTES: Final = 6 * 1024 * 1024
 MAX_WAIT_SECONDS: Final = 60
 MAX_SEQ: Final = 2**63 - 1
 MAX_SEQ_DIGITS: Final = 18
+_NUMBER: Final = re.compile(r"-?[0-9]{1,19}\Z")
 
 
 def _clean(value: object) -> object:
@@ -32,12 +35,29 @@ def _storable(value: str) -> str:
     return value
 
 
-Text = Annotated[str, BeforeValidator(_clean)]
+CLEANED: Final = BeforeValidator(_clean)
+"""Comes last: what stands behind it describes the function and is no part of the OpenAPI document."""
+
+Text = Annotated[str, CLEANED]
 """Text that loses what cannot be stored: NUL and lone surrogates."""
 
-Title = Annotated[Text, Field(max_length=MAX_TITLE_CHARACTERS)]
-Name = Annotated[str, AfterValidator(_storable), Field(max_length=MAX_NAME_CHARACTERS)]
-Seq = Annotated[int, Field(ge=0, le=MAX_SEQ)]
+Title = Annotated[str, Field(max_length=MAX_TITLE_CHARACTERS), CLEANED]
+Name = Annotated[str, Field(max_length=MAX_NAME_CHARACTERS), AfterValidator(_storable)]
+
+
+def _said(description: str) -> Any:
+    """What a parameter means, for the OpenAPI document."""
+    return Field(description=description)
+
+
+def _digits(value: object) -> object:
+    if isinstance(value, str) and not _NUMBER.match(value):
+        raise ValueError("must be a number in digits")
+    return value
+
+
+_DIGITS: Final = BeforeValidator(_digits)
+Seq = Annotated[int, Field(ge=0, le=MAX_SEQ), _DIGITS]
 
 
 class Body(BaseModel):
@@ -109,14 +129,14 @@ class Revert(Body):
 
 
 class PageQuery(Query):
-    cursor: str | None = None
-    limit: Annotated[int, Field(ge=1, le=200)] = 50
+    cursor: Annotated[str | None, _said("The next of the page before; leave it out to begin.")] = None
+    limit: Annotated[int, Field(ge=1, le=200), _DIGITS, _said("How many at most.")] = 50
 
 
 class SessionsQuery(PageQuery):
-    q: Text = ""
-    archived: bool = False
-    needs_decision: bool | None = None
+    q: Annotated[Text, _said("Words of the title.")] = ""
+    archived: Annotated[bool, _said("Only those that are put away, or only the others.")] = False
+    needs_decision: Annotated[bool | None, _said("Only those in this state, or only the others.")] = None
 
 
 class PromptsQuery(PageQuery):
@@ -127,16 +147,20 @@ class MessagesQuery(PageQuery):
     order: Literal["asc", "desc"] = "asc"
 
 
-class AttemptsQuery(PageQuery):
-    session: str | None = None
-    state: Literal["prepared", "dispatched", "streaming", "settled", "unknown"] | None = None
-    needs_decision: bool | None = None
+class OwnedQuery(PageQuery):
+    session: Annotated[str | None, _said("Only of this session.")] = None
+    state: str | None = None
+    needs_decision: Annotated[
+        bool | None, _said("Only what waits for a person's decision, or only the rest.")
+    ] = None
 
 
-class ToolCallsQuery(PageQuery):
-    session: str | None = None
+class AttemptsQuery(OwnedQuery):
+    state: AttemptState | None = None
+
+
+class ToolCallsQuery(OwnedQuery):
     state: Literal["pending", "running", "completed", "error"] | None = None
-    needs_decision: bool | None = None
 
 
 class ExportQuery(Query):
@@ -144,8 +168,8 @@ class ExportQuery(Query):
 
 
 class EventsQuery(Query):
-    after: Seq = 0
-    limit: Annotated[int, Field(ge=1, le=500)] = 500
+    after: Annotated[Seq, _said("Only events with a greater seq.")] = 0
+    limit: Annotated[int, Field(ge=1, le=500), _DIGITS, _said("How many at most.")] = 500
 
 
 class SchemaQuery(Query):
@@ -153,7 +177,7 @@ class SchemaQuery(Query):
 
 
 class StreamQuery(Query):
-    after: Seq | None = None
+    after: Annotated[Seq | None, _said("Only events with a greater seq.")] = None
 
 
 B = TypeVar("B", bound=Body)

@@ -11,7 +11,7 @@ from rest_framework import exceptions, parsers, permissions, renderers
 from rest_framework.views import APIView
 
 from schema.ids import is_client_session_id
-from schema.problems import SessionNotFound
+from schema.problems import Problem, SessionNotFound
 from sessions_app.api import answers, authentication, bodies, files, problems, threads
 from sessions_app.api.openapi import Described
 from sessions_app.api.operation import Operation, operation_of
@@ -38,6 +38,8 @@ class Endpoint(APIView):
     parser_classes = (parsers.JSONParser,)
     view_is_async = True
     produces: ClassVar[str] = answers.JSON
+    missing: ClassVar[tuple[type[Problem], ...]] = ()
+    """What ``find_resource`` raises."""
     schema = Described()
 
     async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
@@ -111,6 +113,8 @@ class Endpoint(APIView):
 
 class SessionEndpoint(Endpoint):
     """An address inside one session of the user."""
+
+    missing: ClassVar[tuple[type[Problem], ...]] = (SessionNotFound,)
 
     def find_resource(self, names: Mapping[str, str]) -> None:
         require_session(names["session_id"], user_id=self.user_id)

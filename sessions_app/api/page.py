@@ -1,5 +1,6 @@
 """The OpenAPI document as a page for people: plain HTML without scripts."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -25,19 +26,21 @@ def _operations(document: Document) -> Iterator[SafeString]:
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
             yield format_html(
-                "<section><h2><code>{} {}</code></h2><p>{}</p>{}{}{}</section>",
+                "<section><h2><code>{} {}</code></h2><p>{}</p><p>{}</p>{}{}{}{}</section>",
                 method.upper(),
                 path,
                 operation["summary"],
+                operation.get("description", ""),
                 _list("Parameters", _parameters(operation)),
                 _list("Body", _fields(document, operation)),
                 _list("Answers", _answers(operation)),
+                _examples(operation),
             )
 
 
 def _parameters(operation: Document) -> list[tuple[str, str]]:
     return [
-        (each["name"], f"in the {each['in']}{_default(each['schema'])}")
+        (each["name"], f"in the {each['in']}{_default(each['schema'])}. {each.get('description', '')}")
         for each in operation.get("parameters", [])
     ]
 
@@ -59,7 +62,32 @@ def _default(described: Document) -> str:
 
 
 def _answers(operation: Document) -> list[tuple[str, str]]:
-    return [(status, answer["description"]) for status, answer in sorted(operation["responses"].items())]
+    """With the codes of those that are refusals."""
+    found = []
+    for status, answer in sorted(operation["responses"].items()):
+        codes = [example["summary"] for example in _given(answer) if "code" in example["value"]]
+        phrase = answer["description"].partition("\n")[0]
+        found.append((status, f"{phrase}: {', '.join(codes)}" if codes else phrase))
+    return found
+
+
+def _examples(operation: Document) -> SafeString:
+    """What is sent, and what is answered when all goes well."""
+    succeeded = [answer for status, answer in sorted(operation["responses"].items()) if status[0] == "2"]
+    shown = [
+        example for each in (operation.get("requestBody", {}), *succeeded[:1]) for example in _given(each)
+    ]
+    return format_html_join(
+        "",
+        "<details><summary>{}</summary><pre>{}</pre></details>",
+        (("Example", json.dumps(example["value"], indent=2)) for example in shown),
+    )
+
+
+def _given(described: Document) -> list[Document]:
+    """The examples of a body or an answer."""
+    kinds = described.get("content", {}).values()
+    return [example for kind in kinds for example in kind.get("examples", {}).values()]
 
 
 def _list(title: str, items: list[tuple[str, str]]) -> SafeString:

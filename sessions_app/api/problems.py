@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from http import HTTPStatus
-from typing import ClassVar, Final
+from typing import Final
 
 from django.http import HttpResponse
 from rest_framework import exceptions
@@ -109,19 +109,50 @@ class _Unexpected(Problem):
         super().__init__("Something went wrong here. The server's log has the reason; try again later.")
 
 
-class _FromFramework(Problem):
-    """A refusal that the framework decided on."""
+class NotAuthenticated(Problem):
+    """Neither a valid token nor a web session."""
 
-    _CODES: ClassVar[Mapping[int, str]] = {
-        HTTPStatus.UNAUTHORIZED: "not_authenticated",
-        HTTPStatus.FORBIDDEN: "forbidden",
-        HTTPStatus.METHOD_NOT_ALLOWED: "method_not_allowed",
-        HTTPStatus.NOT_ACCEPTABLE: "not_acceptable",
-    }
+    code = "not_authenticated"
+    status = 401
+    title = "Unauthorized"
+
+
+class Forbidden(Problem):
+    """A web session without its CSRF token."""
+
+    code = "forbidden"
+    status = 403
+    title = "Forbidden"
+
+
+class MethodNotAllowed(Problem):
+    """The header Allow names the methods of this address."""
+
+    code = "method_not_allowed"
+    status = 405
+    title = "Method Not Allowed"
+
+
+class NotAcceptable(Problem):
+    """The header Accept asks for another media type than this address has."""
+
+    code = "not_acceptable"
+    status = 406
+    title = "Not Acceptable"
+
+
+_OF_THE_FRAMEWORK: Final = {
+    kind.status: kind for kind in (NotAuthenticated, Forbidden, MethodNotAllowed, NotAcceptable)
+}
+
+
+class _OfTheFramework(Problem):
+    """A refusal that the framework decided on and that has no name here."""
+
+    code = "error"
 
     def __init__(self, error: exceptions.APIException) -> None:
         self.status = error.status_code  # type: ignore[misc]
-        self.code = self._CODES.get(error.status_code, "error")  # type: ignore[misc]
         self.title = HTTPStatus(error.status_code).phrase  # type: ignore[misc]
         super().__init__(str(error.detail))
 
@@ -133,8 +164,13 @@ def find(error: Exception) -> Problem | None:
     if isinstance(error, log.SessionGone):
         return SessionNotFound(SessionId(error.session_id))
     if isinstance(error, exceptions.APIException):
-        return _FromFramework(error)
+        return _of_the_framework(error)
     return None
+
+
+def _of_the_framework(error: exceptions.APIException) -> Problem:
+    kind = _OF_THE_FRAMEWORK.get(error.status_code)
+    return _OfTheFramework(error) if kind is None else kind(str(error.detail))
 
 
 def unexpected() -> Problem:
@@ -143,7 +179,11 @@ def unexpected() -> Problem:
 
 
 def render(problem: Problem) -> HttpResponse:
-    document: dict[str, object] = {
+    return answers.json(document(problem), status=problem.status, content_type=CONTENT_TYPE)
+
+
+def document(problem: Problem) -> dict[str, object]:
+    told: dict[str, object] = {
         "type": f"urn:holdfast:problem:{problem.code}",
         "title": problem.title,
         "status": problem.status,
@@ -152,10 +192,10 @@ def render(problem: Problem) -> HttpResponse:
     }
     errors = _errors(problem)
     if errors:
-        document["errors"] = errors
+        told["errors"] = errors
     if isinstance(problem, AlreadyDecided):
-        document["decision"] = problem.decision
-    return answers.json(document, status=problem.status, content_type=CONTENT_TYPE)
+        told["decision"] = problem.decision
+    return told
 
 
 def _errors(problem: Problem) -> Errors | None:

@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from sessions_app import access
+from tests.api import conforming
 from tests.support import world
 
 PROBLEM = "application/problem+json"
@@ -21,7 +22,7 @@ UNKNOWN_ATTEMPT = "att_0000000000000000"
 
 @dataclass(kw_only=True)
 class Caller:
-    """Calls below /api/v1; bodies are sent as JSON."""
+    """Calls below /api/v1; bodies are sent as JSON. Every answer must be one that the OpenAPI document has."""
 
     headers: dict[str, str] = field(default_factory=dict)
     user_id: int = 0
@@ -34,9 +35,10 @@ class Caller:
     def send(
         self, method: str, path: str, data: bytes, content_type: str = "application/json", **headers: str
     ) -> Any:
-        return self.client.generic(
-            method, f"/api/v1{path}", data, content_type, headers=self.headers | headers
-        )
+        address = f"/api/v1{path}"
+        response = self.client.generic(method, address, data, content_type, headers=self.headers | headers)
+        conforming.check(method, address, response)
+        return response
 
     def get(self, path: str, **headers: str) -> Any:
         return self.call("GET", path, **headers)

@@ -1,10 +1,14 @@
 """GET /schema and /docs."""
 
+import json
+from collections.abc import Iterator
 from typing import Any
 
+import jsonschema_rs
 import pytest
+from drf_spectacular.validation import validate_schema
 
-from tests.api.callers import Caller, refused
+from tests.api.callers import PROBLEM, Caller, refused
 
 pytestmark = pytest.mark.django_db
 
@@ -45,6 +49,65 @@ def test_the_parameters_of_a_list_are_described(document: Any) -> None:
     assert all(each["in"] == "query" and not each.get("required") for each in described)
 
 
+def contents(document: Any) -> Iterator[tuple[str, Any]]:
+    """Every body and answer, each with where it stands and its schema and examples."""
+    for path, methods in document["paths"].items():
+        for method, described in methods.items():
+            parts = {"body": described.get("requestBody", {}), **described["responses"]}
+            for name, part in parts.items():
+                for kind, content in part.get("content", {}).items():
+                    yield f"{method} {path} {name} {kind}", content
+
+
+def test_the_document_is_openapi(document: Any) -> None:
+    validate_schema(document)
+
+
+def test_every_body_and_answer_has_examples_that_fit(document: Any) -> None:
+    without = []
+    for where, content in contents(document):
+        shape = jsonschema_rs.Draft202012Validator(content["schema"] | {"components": document["components"]})
+        for example in content.get("examples", {}).values():
+            shape.validate(example["value"])
+        if where.endswith("json") and not content.get("examples"):
+            without.append(where)
+
+    nothing_to_say = ("/resume body", "/ticket body", "/schema 200")
+    assert [where for where in without if not any(each in where for each in nothing_to_say)] == []
+
+
+def test_every_answer_is_typed_down_to_its_last_field(document: Any) -> None:
+    schemas = document["components"]["schemas"]
+    open_objects = [
+        name
+        for name, shape in schemas.items()
+        if "properties" in shape and shape.get("additionalProperties", True)
+    ]
+
+    assert open_objects == ["Document"]
+    assert '"additionalProperties": {}' not in json.dumps(document["paths"])
+
+
+def test_the_codes_of_refusals_are_documented_for_each_address(document: Any) -> None:
+    admit = document["paths"]["/api/v1/sessions/{session_id}/prompts"]["post"]["responses"]
+
+    def codes(answer: Any) -> list[str]:
+        found: list[str] = answer["content"][PROBLEM]["schema"]["allOf"][1]["properties"]["code"]["enum"]
+        return found
+
+    assert codes(admit["409"]) == ["prompt_conflict"]
+    assert codes(admit["413"]) == ["body_too_large", "prompt_too_large"]
+    assert codes(admit["422"]) == ["empty_prompt"]
+    assert codes(admit["400"]) == ["invalid", "invalid_id", "malformed_json"]
+
+
+def test_what_is_planned_is_documented_and_refused(ann: Caller, session_id: str, document: Any) -> None:
+    compact = document["paths"]["/api/v1/sessions/{session_id}/compact"]["post"]
+
+    assert {status for status in compact["responses"] if status < "400" or status >= "500"} == {"501"}
+    refused(ann.post(f"/sessions/{session_id}/compact"), 501, "not_available")
+
+
 def test_operations_have_names_of_their_own(document: Any) -> None:
     names = [each["operationId"] for path in document["paths"].values() for each in path.values()]
 
@@ -64,5 +127,6 @@ def test_the_page_shows_every_operation_without_scripts(ann: Caller, document: A
         for method, described in methods.items():
             assert f"{method.upper()} {path}" in shown
             assert described["summary"] in shown
+    assert "prompt_conflict" in shown
     assert "<script" not in shown
     refused(ann.get("/docs", Accept="application/json"), 406, "not_acceptable")

@@ -6,6 +6,7 @@ from typing import Any, Final
 from django.http import HttpResponseBase
 from django.utils import timezone
 
+from schema import views
 from sessions_app import sessions
 from sessions_app.api import bodies, files
 from sessions_app.api.endpoint import SessionEndpoint
@@ -18,7 +19,11 @@ _KINDS: Final = {"json": "application/json", "markdown": "text/markdown; charset
 class Export(SessionEndpoint):
     produces = files.ANY
 
-    @operation("The session as a file", query=bodies.ExportQuery)
+    @operation(
+        "The session as a file",
+        query=bodies.ExportQuery,
+        files={_KINDS["json"]: views.Export, _KINDS["markdown"]: None},
+    )
     def get(self, *, session_id: str, query: bodies.ExportQuery) -> Coroutine[Any, Any, HttpResponseBase]:
         session = sessions.get(user_id=self.user_id, session_id=session_id)
         pieces = export.write(session, form=query.format, now=timezone.now())

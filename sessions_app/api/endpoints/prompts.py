@@ -6,9 +6,18 @@ from typing import Final
 from django.http import HttpResponse
 from django.utils import timezone
 
+from schema import views
 from schema.ids import CLIENT_ID
-from schema.inputs import PromptView
-from schema.problems import PromptNotFound
+from schema.problems import (
+    AlreadyPromoted,
+    EmptyPrompt,
+    InvalidId,
+    PromptConflict,
+    PromptNotFound,
+    PromptTooLarge,
+    SessionNotFound,
+    Withdrawn,
+)
 from sessions_app import sessions
 from sessions_app.api import answers, bodies, paging
 from sessions_app.api.endpoint import SessionEndpoint
@@ -18,7 +27,7 @@ ADMISSION_ORDER: Final = paging.Order(name="prompts", columns=("admitted_seq",),
 
 
 class Prompts(SessionEndpoint):
-    @operation("Prompts in admission order", query=bodies.PromptsQuery)
+    @operation("Prompts in admission order", query=bodies.PromptsQuery, answers={200: views.PromptPage})
     def get(self, *, session_id: str, query: bodies.PromptsQuery) -> HttpResponse:
         session = sessions.get(user_id=self.user_id, session_id=session_id)
         rows = sessions.prompts_of(session, state=query.state)
@@ -27,9 +36,13 @@ class Prompts(SessionEndpoint):
 
     @operation(
         "Admit a prompt; the same again is the same record",
+        description=(
+            "Once this answers, the prompt is kept for ever. Choose an id and send the same again whenever no "
+            "answer came: it is admitted once, and the record is answered with 200 from then on."
+        ),
         body=bodies.NewPrompt,
-        answers={201: PromptView, 200: PromptView},
-        refusals=(409, 422),
+        answers={201: views.Prompt, 200: views.Prompt},
+        refusals=(InvalidId, PromptConflict, PromptTooLarge, EmptyPrompt),
     )
     def post(self, *, session_id: str, body: bodies.NewPrompt) -> HttpResponse:
         admission = sessions.prompt(
@@ -45,6 +58,8 @@ class Prompts(SessionEndpoint):
 
 
 class OnePrompt(SessionEndpoint):
+    missing = (SessionNotFound, PromptNotFound)
+
     def find_resource(self, names: Mapping[str, str]) -> None:
         super().find_resource(names)
         message_id = names["message_id"]
@@ -54,7 +69,10 @@ class OnePrompt(SessionEndpoint):
             raise PromptNotFound(message_id)
 
     @operation(
-        "Switch a pending prompt", body=bodies.PromptChange, answers={200: PromptView}, refusals=(409,)
+        "Switch a pending prompt between steer and queue",
+        body=bodies.PromptChange,
+        answers={200: views.Prompt},
+        refusals=(AlreadyPromoted, Withdrawn),
     )
     def patch(self, *, session_id: str, message_id: str, body: bodies.PromptChange) -> HttpResponse:
         prompt = sessions.change_delivery(
@@ -62,7 +80,7 @@ class OnePrompt(SessionEndpoint):
         )
         return answers.json(sessions.prompt_shape(prompt))
 
-    @operation("Withdraw a pending prompt", answers={204: None}, refusals=(409,))
+    @operation("Withdraw a pending prompt", answers={204: None}, refusals=(AlreadyPromoted, Withdrawn))
     def delete(self, *, session_id: str, message_id: str) -> HttpResponse:
         sessions.withdraw(session_id=session_id, message_id=message_id, now=timezone.now())
         return answers.nothing()

@@ -2,6 +2,7 @@
 
 from django.http import HttpResponse
 
+from schema import views
 from sessions_app import log, sessions
 from sessions_app.api import answers, bodies, paging
 from sessions_app.api.endpoint import SessionEndpoint
@@ -9,7 +10,7 @@ from sessions_app.api.operation import operation
 
 
 class Messages(SessionEndpoint):
-    @operation("The transcript", query=bodies.MessagesQuery)
+    @operation("The transcript", query=bodies.MessagesQuery, answers={200: views.MessagePage})
     def get(self, *, session_id: str, query: bodies.MessagesQuery) -> HttpResponse:
         order = paging.Order(name="messages", columns=("seq",), direction=query.order)
         session = sessions.get(user_id=self.user_id, session_id=session_id)
@@ -18,7 +19,7 @@ class Messages(SessionEndpoint):
 
 
 class Events(SessionEndpoint):
-    @operation("The log after a position", query=bodies.EventsQuery)
+    @operation("The log after a position", query=bodies.EventsQuery, answers={200: views.EventPage})
     def get(self, *, session_id: str, query: bodies.EventsQuery) -> HttpResponse:
         session = sessions.get(user_id=self.user_id, session_id=session_id)
         events = log.events_after(session_id, after=query.after, limit=query.limit)

@@ -3,6 +3,8 @@
 from django.http import HttpResponse
 from django.utils import timezone
 
+from schema import views
+from schema.problems import MessageNotFound, SessionBusy
 from sessions_app import sessions
 from sessions_app.api import answers, bodies
 from sessions_app.api.endpoint import SessionEndpoint
@@ -14,7 +16,8 @@ class Revert(SessionEndpoint):
     @operation(
         "Hide the transcript from a message on, once the next prompt comes",
         body=bodies.Revert,
-        refusals=(409,),
+        answers={200: views.Session},
+        refusals=(MessageNotFound, SessionBusy),
     )
     def post(self, *, session_id: str, body: bodies.Revert) -> HttpResponse:
         revert.stage(session_id=session_id, message_id=body.message_id, now=timezone.now())

@@ -7,6 +7,7 @@ from typing import Any, Final
 from django.http import HttpResponse
 from django.utils import timezone
 
+from schema import views
 from schema.status import SETTLED_STATES, Status
 from sessions_app import sessions
 from sessions_app.api import answers, bodies, problems, threads
@@ -35,21 +36,21 @@ class Wait(SessionEndpoint):
 
 
 class Resume(SessionEndpoint):
-    @operation("Go on, or join what runs", body=bodies.Nothing, answers={202: None})
+    @operation("Go on, or join what runs", body=bodies.Nothing, answers={202: views.Resumed})
     def post(self, *, session_id: str) -> HttpResponse:
         resumed = sessions.resume(session_id=session_id, now=timezone.now())
         return _accepted(self.user_id, session_id, resumed=resumed)
 
 
 class Interrupt(SessionEndpoint):
-    @operation("Stop what runs", body=bodies.Interrupt, answers={202: None})
+    @operation("Stop what runs", body=bodies.Interrupt, answers={202: views.Interrupted})
     def post(self, *, session_id: str, body: bodies.Interrupt) -> HttpResponse:
         interrupted = sessions.interrupt(session_id=session_id, now=timezone.now(), resume=body.resume)
         return _accepted(self.user_id, session_id, interrupted=interrupted)
 
 
 class Compact(SessionEndpoint):
-    @operation("Planned, not built yet", answers={}, refusals=(501,))
+    @operation("Planned, not built yet", refusals=(problems.NotAvailable,))
     def post(self, *, session_id: str) -> HttpResponse:
         raise problems.NotAvailable
 

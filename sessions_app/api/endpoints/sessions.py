@@ -5,6 +5,8 @@ from typing import Final
 from django.http import HttpResponse
 from django.utils import timezone
 
+from schema import views
+from schema.problems import InvalidId, SessionIdUnavailable
 from sessions_app import sessions
 from sessions_app.api import answers, bodies, paging
 from sessions_app.api.endpoint import Endpoint, SessionEndpoint
@@ -16,7 +18,9 @@ NEWEST_ACTIVITY_FIRST: Final = paging.Order(name="sessions", columns=("active_at
 
 
 class Sessions(Endpoint):
-    @operation("Own sessions, newest activity first", query=bodies.SessionsQuery)
+    @operation(
+        "Own sessions, newest activity first", query=bodies.SessionsQuery, answers={200: views.SessionPage}
+    )
     def get(self, *, query: bodies.SessionsQuery) -> HttpResponse:
         rows = sessions.listed(user_id=self.user_id, archived=query.archived, query=query.q)
         if query.needs_decision is not None:
@@ -27,9 +31,10 @@ class Sessions(Endpoint):
 
     @operation(
         "Create a session, or adopt the own one that has this id",
+        description="With an id it can be sent again: an own session of this id is answered unchanged.",
         body=bodies.NewSession,
-        answers={201: None, 200: None},
-        refusals=(409,),
+        answers={201: views.Session, 200: views.Session},
+        refusals=(InvalidId, SessionIdUnavailable),
     )
     def post(self, *, body: bodies.NewSession) -> HttpResponse:
         now = timezone.now()
@@ -46,11 +51,11 @@ class Sessions(Endpoint):
 
 
 class OneSession(SessionEndpoint):
-    @operation("One session")
+    @operation("One session", answers={200: views.Session})
     def get(self, *, session_id: str) -> HttpResponse:
         return _answer(sessions.get(user_id=self.user_id, session_id=session_id))
 
-    @operation("Change what is given", body=bodies.SessionChange)
+    @operation("Change what is given", body=bodies.SessionChange, answers={200: views.Session})
     def patch(self, *, session_id: str, body: bodies.SessionChange) -> HttpResponse:
         return _answer(sessions.update(session_id=session_id, now=timezone.now(), **body.given()))
 

@@ -5,6 +5,7 @@ from dataclasses import asdict
 
 from django.http import HttpResponse
 
+from schema import views
 from sessions_app import sessions
 from sessions_app.api import answers, bodies, openapi, page, problems
 from sessions_app.api.endpoint import Endpoint
@@ -13,7 +14,7 @@ from sessions_app.providers import registry
 
 
 class Me(Endpoint):
-    @operation("Who asks")
+    @operation("Who asks", answers={200: views.Me})
     def get(self) -> HttpResponse:
         return answers.json(
             {"username": self.request.user.get_username(), "is_staff": self.request.user.is_staff}
@@ -21,20 +22,20 @@ class Me(Endpoint):
 
 
 class Models(Endpoint):
-    @operation("The models that can be chosen")
+    @operation("The models that can be chosen", answers={200: views.ModelPage})
     def get(self) -> HttpResponse:
         return answers.json({"results": [asdict(model) for model in registry.available()], "next": None})
 
 
 class Agents(Endpoint):
-    @operation("The agents that can be chosen")
+    @operation("The agents that can be chosen", answers={200: views.AgentPage})
     def get(self) -> HttpResponse:
         choices = [{"name": agent.name, "model": agent.model} for agent in sessions.agents()]
         return answers.json({"results": choices, "next": None})
 
 
 class Schema(Endpoint):
-    @operation("This document", query=bodies.SchemaQuery)
+    @operation("This document", query=bodies.SchemaQuery, answers={200: openapi.Document})
     def get(self, *, query: bodies.SchemaQuery) -> HttpResponse:
         return answers.json(openapi.document())
 
@@ -42,7 +43,7 @@ class Schema(Endpoint):
 class Docs(Endpoint):
     produces = "text/html"
 
-    @operation("This document as a page")
+    @operation("This document as a page", files={"text/html; charset=utf-8": None})
     def get(self) -> HttpResponse:
         return HttpResponse(page.page(openapi.document()))
 

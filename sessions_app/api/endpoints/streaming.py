@@ -5,6 +5,7 @@ from typing import Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 
+from schema import views
 from sessions_app.api import answers, bodies, problems
 from sessions_app.api.endpoint import SessionEndpoint
 from sessions_app.api.operation import operation
@@ -15,7 +16,16 @@ from sessions_app.sessions import shapes
 class Stream(SessionEndpoint):
     produces = sse.CONTENT_TYPE
 
-    @operation("Events and live text over server-sent events", query=bodies.StreamQuery)
+    @operation(
+        "Events and live text over server-sent events",
+        description=(
+            "Durable events carry their seq as id; text that is still written comes as deltas without one. "
+            "Connect again with the last id: nothing is missed and nothing comes twice."
+        ),
+        query=bodies.StreamQuery,
+        files={sse.CONTENT_TYPE: None},
+        headers={"Last-Event-ID": "The last id that was read; counts before the parameter after."},
+    )
     def get(
         self, *, session_id: str, query: bodies.StreamQuery
     ) -> Coroutine[Any, Any, StreamingHttpResponse]:
@@ -23,7 +33,7 @@ class Stream(SessionEndpoint):
 
 
 class Ticket(SessionEndpoint):
-    @operation("A ticket for the WebSocket", body=bodies.Nothing, answers={201: None})
+    @operation("A ticket for the WebSocket", body=bodies.Nothing, answers={201: views.Ticket})
     def post(self, *, session_id: str) -> HttpResponse:
         issued = tickets.issue(user_id=self.user_id, session_id=session_id)
         return answers.json({"ticket": issued.ticket, "expires": shapes.rfc3339(issued.expires)}, status=201)
