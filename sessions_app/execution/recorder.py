@@ -215,6 +215,7 @@ class Recorder:
         for part in self.parts:
             part.is_complete = True
         next_ = self._complete(finished, now=now, shutting_down=shutting_down)
+        self._mark_ended(self.parts)
         self._request.is_settled = True
         return next_
 

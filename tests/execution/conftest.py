@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -165,16 +166,23 @@ class Worker:
 
 
 @pytest.fixture
-def worker(fast: Any, transactional_db: None) -> Iterator[Worker]:
+def worker(fast: Any, transactional_db: None, caplog: pytest.LogCaptureFixture) -> Iterator[Worker]:
     worker = Worker()
     worker.start()
     yield worker
     if coordinator.find() is not None:
         assert worker.stop()
+    # Recovery would mend what such a fault leaves, and hide it.
+    assert not {"drain.failed", "worker.periodic_failed"} & {record.msg for record in told(caplog)}
     for session_id in Session.objects.values_list("pk", flat=True):
         assert replay.rebuild(session_id, check=True) == []
         seqs = [event.seq for event in log.events_after(session_id, limit=10_000)]
         assert seqs == list(range(1, len(seqs) + 1))
+
+
+def told(caplog: pytest.LogCaptureFixture) -> list[logging.LogRecord]:
+    """What was logged since the test began."""
+    return [*caplog.get_records("setup"), *caplog.get_records("call"), *caplog.get_records("teardown")]
 
 
 class Chat:

@@ -671,6 +671,31 @@ def test_stop_during_a_tool_tells_it_and_says_what_is_not_known(
     assert chat.status().unknown.tools == (slow.pk,)
 
 
+def test_a_shutdown_during_calls_is_no_crash_and_says_what_is_not_known(
+    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker
+) -> None:
+    async def wait(given: Input, context: ToolContext) -> str:
+        await asyncio.get_running_loop().create_future()
+        return ""
+
+    bench.add("pay", wait)
+    bench.add("look", wait, effect="read")
+    provider.scripts = [calls(("pay", {}), ("look", {}))]
+    chat.say("Go")
+    until(lambda: len(bench.entered) == 2)
+
+    assert worker.stop()
+
+    assert chat.row.owner_id is None
+    assert chat.row.recovery_count == 0
+    assert [(part.state, part.unknown_at is not None) for part in parts(chat)] == [
+        ("error", True),
+        ("error", False),
+    ]
+    assert "recovery.claimed" not in chat.events()
+    assert chat.events()[-2:] == ["step.failed", "execution.interrupted"]
+
+
 @pytest.fixture
 def unseen_stop(monkeypatch: pytest.MonkeyPatch, no_nudge: None) -> None:
     """A Stop that nothing cancels for: its owner finds it in the row that it locks."""
