@@ -17,8 +17,9 @@ LEASE_HEARTBEATS: Final = 3
 """A lease shorter than this many heartbeats would take a slow disk for a death."""
 
 SHORTEST_SECRET_KEY: Final = 32
+SHORTEST_TOKEN: Final = 20
 _HIDDEN: Final = (
-    "SECRET_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DATABASE_URL", "REDIS_URL",
+    "SECRET_KEY", "HOLDFAST_METRICS_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DATABASE_URL", "REDIS_URL",
     "HOLDFAST_MCP_COMMANDS", "HOLDFAST_WEBHOOK_URLS",
 )  # fmt: skip
 _COMMAND_LINES: Final = ("manage.py", "django-admin", "django")
@@ -85,6 +86,7 @@ class Environment:
     tools: tuple[str, ...]
     webhook_urls: tuple[str, ...]
     mcp_commands: Mapping[str, tuple[str, ...]]
+    metrics_token: str | None
 
 
 def read(environ: Mapping[str, str], *, root: Path) -> Environment:
@@ -125,6 +127,7 @@ def read(environ: Mapping[str, str], *, root: Path) -> Environment:
         tools=reader.required("HOLDFAST_TOOLS", "", _dotted_names),
         webhook_urls=reader.required("HOLDFAST_WEBHOOK_URLS", "", _webhook_urls),
         mcp_commands=reader.required("HOLDFAST_MCP_COMMANDS", "", _commands),
+        metrics_token=reader.optional("HOLDFAST_METRICS_TOKEN", _token),
     )
     _check_lease(parsed, environ)
     return parsed
@@ -222,6 +225,12 @@ def _secret_key(text: str) -> str:
 def _key(text: str) -> str:
     if not text.isascii() or not text.isprintable() or " " in text:
         _refuse("the key as the provider shows it: printable ASCII without spaces")
+    return text
+
+
+def _token(text: str) -> str:
+    if len(text) < SHORTEST_TOKEN or not text.isascii() or not text.isprintable() or " " in text:
+        _refuse(f"at least {SHORTEST_TOKEN} printable ASCII characters without spaces")
     return text
 
 

@@ -32,6 +32,7 @@ HOLDFAST_STARTUP_RECOVERY = _env.startup_recovery
 HOLDFAST_TOOLS = _env.tools
 HOLDFAST_WEBHOOK_URLS = _env.webhook_urls
 HOLDFAST_MCP_COMMANDS = _env.mcp_commands
+HOLDFAST_METRICS_TOKEN = _env.metrics_token
 HOLDFAST_COORDINATOR = "sessions_app.execution.coordinator"
 OPENAI_API_KEY = _env.openai_api_key
 OPENAI_BASE_URL = _env.openai_base_url

@@ -3,10 +3,12 @@
 from django.contrib import admin
 from django.urls import URLPattern, URLResolver, include, path
 
-from sessions_app.supervisor import health
+from sessions_app.operations import health, metrics
 
 urlpatterns: list[URLPattern | URLResolver] = [
     path("healthz", health.alive),
+    path("readyz", health.ready),
+    path("metrics", metrics.metrics),
     path("admin/", admin.site.urls),
     # The core's API answers every address below it, so other packages' parts come before.
     path("api/v1/", include("recovery.api.urls")),

@@ -13,7 +13,7 @@ from django.db import DatabaseError, connections
 from django.utils import timezone
 
 from recovery import service
-from sessions_app import ownership
+from sessions_app import figures, ownership
 
 logger = logging.getLogger(__name__)
 
@@ -54,3 +54,4 @@ def recover_now(*, kind: str) -> None:
             pass
     finally:
         me.stop(now=timezone.now())
+        figures.store()

@@ -10,8 +10,9 @@ class SessionsConfig(AppConfig):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Readers are told of every commit."""
-        from sessions_app import log
+        """Readers are told of every commit; what operators want to know is counted."""
+        from sessions_app import figures, log
         from sessions_app.live import publish
 
         log.on_commit(publish.events)
+        log.on_commit(figures.events)

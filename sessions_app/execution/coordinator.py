@@ -21,7 +21,7 @@ from django.conf import settings
 from django.db import DatabaseError, InterfaceError, connection
 from django.utils import timezone
 
-from sessions_app import hooks, ownership
+from sessions_app import figures, hooks, ownership
 from sessions_app.execution import calls, checkpoints, inquiry, retries, stages
 from sessions_app.execution.control import StopReason
 from sessions_app.execution.database import DatabaseThreads
@@ -72,6 +72,7 @@ class Drain:
     step: "Work[Any] | None" = None
     stop_reason: StopReason | None = None
     woken_again: bool = False
+    _woken_at: datetime | None = None
     _nudged: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
@@ -117,6 +118,7 @@ class Drain:
             return
         self.held = begun.held
         publish.status(self.session_id)
+        self._woken_at = begun.woken_at
         following: bool | retries.Retry = True
         if begun.unfinished is not None:
             following = await self._settle(begun.held, begun.unfinished)
@@ -157,8 +159,9 @@ class Drain:
             return prepared
         if isinstance(prepared, stages.Inquire):
             return await self._inquire(held, prepared.attempt_id)
+        woken_at, self._woken_at = self._woken_at, None
         return await self._watched(
-            Step(prepared, held=held, control=self, database=self.coordinator.database)
+            Step(prepared, held=held, control=self, database=self.coordinator.database, woken_at=woken_at)
         )
 
     async def _inquire(self, held: Held, attempt_id: str) -> bool | retries.Retry:
@@ -421,6 +424,7 @@ class Coordinator:
         publish.use_loop(self.loop)
         self._spawn(self._every(settings.HOLDFAST_HEARTBEAT_SECONDS, self._beat))
         self._spawn(self._every(settings.HOLDFAST_CHECKPOINT_SECONDS, self._checkpoint))
+        self._spawn(self._every(settings.HOLDFAST_CHECKPOINT_SECONDS, self._store_figures))
         self._spawn(self._every(settings.HOLDFAST_SWEEP_SECONDS, self._sweep, at_once=True))
         self._spawn(self._listen(self.registration.worker_id))
         await self._ended.wait()
@@ -429,9 +433,13 @@ class Coordinator:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await registry.aclose()
         await self._mark_stopped()
+        await self._store_figures()
         await publish.finish()
         for threads in (self.database, self.heartbeats, self.housekeeping):
             threads.close()
+
+    async def _store_figures(self) -> None:
+        await self.housekeeping.run(figures.store)
 
     async def _mark_stopped(self) -> None:
         for life in (*self.earlier_lives, self.registration):

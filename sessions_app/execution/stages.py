@@ -60,6 +60,8 @@ class Begun:
 
     held: Held
     unfinished: str | None
+    woken_at: datetime | None
+    """When the wake that led here was enqueued, if it is known."""
 
 
 def begin(*, session_id: str, worker_id: str, now: datetime) -> Begun | ownership.Refusal:
@@ -70,6 +72,7 @@ def begin(*, session_id: str, worker_id: str, now: datetime) -> Begun | ownershi
     later enqueues a new one. Raises log.SessionGone.
     """
     with session_transaction(session_id, now=now) as tx:
+        woken_at = tx.session.wake_enqueued_at
         tx.set(wake_enqueued_at=None)
         taken = ownership.take(tx, worker_id=worker_id)
         if isinstance(taken, ownership.Refusal):
@@ -77,7 +80,7 @@ def begin(*, session_id: str, worker_id: str, now: datetime) -> Begun | ownershi
         unfinished = open_message(session_id)
         if unfinished is None and not tx.session.inquiry:
             _promote(tx)
-        return Begun(held=taken, unfinished=unfinished)
+        return Begun(held=taken, unfinished=unfinished, woken_at=woken_at)
 
 
 def open_message(session_id: str) -> str | None:

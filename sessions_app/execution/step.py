@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing
+from datetime import datetime
 from typing import Any
 
 from django.utils import timezone
@@ -10,6 +11,7 @@ from pydantic import JsonValue
 
 from schema.attempts import AttemptError
 from schema.text import Cleaner, clean
+from sessions_app import figures
 from sessions_app.execution import calls, retries, stages
 from sessions_app.execution.control import Control
 from sessions_app.execution.database import DatabaseThreads
@@ -44,12 +46,19 @@ class Step:
     """Streams one prepared request and settles its calls. ``run`` stores the step's end, or writes nothing."""
 
     def __init__(
-        self, prepared: stages.Prepared, *, held: Held, control: Control, database: DatabaseThreads
+        self,
+        prepared: stages.Prepared,
+        *,
+        held: Held,
+        control: Control,
+        database: DatabaseThreads,
+        woken_at: datetime | None = None,
     ) -> None:
         self.recorder = Recorder(held, prepared.frame, sending=prepared.sending)
         self._sending = prepared.sending
         self._control = control
         self._database = database
+        self._woken_at = woken_at
         self._open: dict[str, Part] = {}
         self._cleaners: dict[str, Cleaner] = {}
         self._blank: dict[str, tuple[Kind, str]] = {}
@@ -234,6 +243,9 @@ class Step:
         await self._control.certain()
         await self._database.run(self.recorder.dispatch, now=timezone.now())
         await self._control.verify()
+        if self._woken_at is not None:
+            waited = timezone.now() - self._woken_at
+            figures.observe(figures.WAKE_TO_DISPATCH, waited.total_seconds())
 
     async def response_started(
         self, *, status: int, request_id: str | None, headers: Mapping[str, str]

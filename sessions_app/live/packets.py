@@ -1,7 +1,7 @@
 """What travels on the channel layer for one session: items in order, joined and bounded.
 
-A packet is a dict that msgpack can carry: ``{"type": "live", "session": id, "items": [...]}``. An item is a list
-whose first element says what it is:
+A packet is a dict that msgpack can carry: ``{"type": "live", "session": id, "items": [...]}``, with "since", the
+time when its oldest delta was told, if it has one. An item is a list whose first element says what it is:
 
     ["event", seq, type, message, part, json]  a durable event, already encoded; "" where it has no such id
     ["hint", seq]                              an event too large for the layer: load it from the database
@@ -84,7 +84,7 @@ def _cut(delta: Item, text: str) -> Iterator[Item]:
         yield ["delta", message, part, offset + start, text[start : start + LARGEST_DELTA]]
 
 
-def packed(session_id: str, items: Iterable[Item]) -> Iterator[Packet]:
+def packed(session_id: str, items: Iterable[Item], *, since: float | None = None) -> Iterator[Packet]:
     """Packets of at most about twice the largest event; a repeated status is told once in each."""
     batch: list[Item] = []
     size = 0
@@ -93,12 +93,12 @@ def packed(session_id: str, items: Iterable[Item]) -> Iterator[Packet]:
             continue
         weight = _weight(item)
         if batch and size + weight > LARGEST_EVENT:
-            yield _packet(session_id, batch)
+            yield _packet(session_id, batch, since)
             batch, size = [], 0
         batch.append(item)
         size += weight
     if batch:
-        yield _packet(session_id, batch)
+        yield _packet(session_id, batch, since)
 
 
 def _weight(item: Item) -> int:
@@ -108,5 +108,6 @@ def _weight(item: Item) -> int:
     return 4 * len(item[4]) if item[0] == "delta" else 16
 
 
-def _packet(session_id: str, items: list[Item]) -> Packet:
-    return {"type": "live", "session": session_id, "items": items}
+def _packet(session_id: str, items: list[Item], since: float | None) -> Packet:
+    packet: Packet = {"type": "live", "session": session_id, "items": items}
+    return packet if since is None else {**packet, "since": since}

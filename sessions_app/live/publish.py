@@ -8,6 +8,7 @@ import asyncio
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
@@ -80,6 +81,8 @@ class _Waiting:
     """What one session's readers are still to be told."""
 
     items: list[Item] = field(default_factory=list)
+    since: float | None = None
+    """When the oldest delta among them was told, by the wall clock."""
     free_at: float = 0.0
     """Deltas alone wait until this time of the loop's clock."""
 
@@ -90,7 +93,7 @@ class _Publisher:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.loop = loop
         self._lock = threading.Lock()
-        self._told: list[tuple[str, list[Item], bool]] = []
+        self._told: list[tuple[str, list[Item], float | None]] = []
         self._posts: list[tuple[str, Packet]] = []
         self._is_called = False
         self._count = 0
@@ -109,7 +112,7 @@ class _Publisher:
                 _lost.add("too much waits", count=len(items))
                 return
             self._count += len(items)
-            self._told.append((session_id, items, at_once))
+            self._told.append((session_id, items, None if at_once else time.time()))
         self._call()
 
     def post(self, group: str, packet: Packet) -> None:
@@ -139,10 +142,11 @@ class _Publisher:
             told, self._told = self._told, []
             self._is_called = False
         now = self.loop.time()
-        for session_id, items, at_once in told:
+        for session_id, items, since in told:
             waiting = self._waiting.setdefault(session_id, _Waiting())
             waiting.items.extend(items)
-            if at_once or waiting.free_at <= now:
+            waiting.since = waiting.since or since
+            if since is None or waiting.free_at <= now:
                 self._urgent[session_id] = None
         self._send_soon()
         self._set_timer(now)
@@ -210,7 +214,8 @@ class _Publisher:
         for session_id in self._urgent:
             waiting = self._waiting[session_id]
             items, waiting.items, waiting.free_at = waiting.items, [], free_at
-            outgoing += _packed(session_id, items)
+            since, waiting.since = waiting.since, None
+            outgoing += _packed(session_id, items, since=since)
             taken += len(items)
         self._urgent.clear()
         with self._lock:
@@ -218,11 +223,11 @@ class _Publisher:
         return outgoing
 
 
-def _packed(session_id: str, items: list[Item]) -> list[tuple[str, Packet]]:
+def _packed(session_id: str, items: list[Item], *, since: float | None) -> list[tuple[str, Packet]]:
     """What one session's items become; items that cannot be packed are lost, and no other session's."""
     try:
         group = groups.of_session(session_id)
-        return [(group, packet) for packet in packets.packed(session_id, items)]
+        return [(group, packet) for packet in packets.packed(session_id, items, since=since)]
     except Exception:
         logger.exception("live.publish.failed", extra={"session": session_id})
         return []

@@ -11,10 +11,14 @@ import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
-from sessions_app.live import groups, publish
+from django.conf import settings
+
+from sessions_app import figures
+from sessions_app.live import groups, publish, reads
 
 logger = logging.getLogger(__name__)
 
+FIGURES_SECONDS: Final = 5.0
 STALL_SECONDS: Final = 30.0
 FIRST_LOOK_SECONDS: Final = 0.001
 LAST_LOOK_SECONDS: Final = 0.05
@@ -45,6 +49,18 @@ async def _start(loop: asyncio.AbstractEventLoop) -> None:
     serve = getattr(groups.layer(), "serve", None)
     if callable(serve):
         await serve()
+    if settings.HOLDFAST_ROLE == "web":
+        _lasting.add(loop.create_task(_store_figures()))
+
+
+async def _store_figures() -> None:
+    """What this process counts joins what all count, for whichever host is asked."""
+    while True:
+        await asyncio.sleep(FIGURES_SECONDS)
+        await reads.run(figures.store)
+
+
+_lasting: Final[set["asyncio.Task[None]"]] = set()
 
 
 def _waiting_for_client(send: Send) -> Send:

@@ -6,6 +6,7 @@ idle ones every other time, in a few statements however many readers there are.
 
 import asyncio
 import logging
+import time
 from collections.abc import Set
 from typing import Any, Final, Protocol
 from weakref import WeakKeyDictionary
@@ -13,6 +14,7 @@ from weakref import WeakKeyDictionary
 from django.db import DatabaseError, InterfaceError
 
 from schema.status import Status
+from sessions_app import figures
 from sessions_app.live import groups, nudge, reads
 from sessions_app.live.bounded_log import BoundedLog
 from sessions_app.live.follower import Text
@@ -175,6 +177,8 @@ class Switchboard:
             return
         for reader in list(readers):
             reader.take(items)
+        if isinstance(since := packet.get("since"), float):
+            figures.observe(figures.DELTA_DELAY, time.time() - since)
         if any(isinstance(item, list) and item[:1] != ["delta"] for item in items):
             self.want_status(session_id)
 

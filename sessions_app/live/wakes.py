@@ -4,6 +4,7 @@ from datetime import datetime, timedelta
 from typing import Final, cast
 
 from django.conf import settings
+from django_q.models import OrmQ
 from django_q.tasks import async_task
 
 from sessions_app.log import SessionTransaction
@@ -29,6 +30,12 @@ def is_fresh(enqueued_at: datetime | None, *, now: datetime) -> bool:
     if enqueued_at is None:
         return False
     return now - lifetime() <= enqueued_at <= now
+
+
+def depth() -> int:
+    """How many wakes are in the queue, those that are being handed over included."""
+    count: int = OrmQ.objects.count()
+    return count
 
 
 def lifetime() -> timedelta:

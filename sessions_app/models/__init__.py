@@ -3,6 +3,7 @@
 from sessions_app.models.access import ApiToken, SetupLink
 from sessions_app.models.attempts import ProviderAttempt
 from sessions_app.models.catalog import Agent, McpServer
+from sessions_app.models.figures import Figure
 from sessions_app.models.inputs import SessionInput
 from sessions_app.models.messages import MessagePart, PartCheckpoint, SessionMessage, ToolOverflow
 from sessions_app.models.notes import SessionNote
@@ -12,6 +13,7 @@ from sessions_app.models.workers import Worker
 __all__ = [
     "Agent",
     "ApiToken",
+    "Figure",
     "McpServer",
     "MessagePart",
     "PartCheckpoint",

@@ -46,6 +46,7 @@ def test_without_any_variable_the_documented_defaults_hold() -> None:
         tools=(),
         webhook_urls=(),
         mcp_commands={},
+        metrics_token=None,
     )
 
 
@@ -131,6 +132,7 @@ REFUSED = [
     ("HOLDFAST_DRAINS_PER_WORKER", ["0", "many", "100001"]),
     ("HOLDFAST_STARTUP_RECOVERY", ["no"]),
     ("HOLDFAST_ROLE", ["server"]),
+    ("HOLDFAST_METRICS_TOKEN", ["short", "a token with blanks in it", "a-tok\u00e9n-that-is-not-ascii"]),
     ("HOLDFAST_TOOLS", ["shop tools", "1shop", "shop..tools"]),
     ("HOLDFAST_WEBHOOK_URLS", ["a.org/x", "https://a.org", "https://u:p@a.org/", "https://a.org/#f", "https://a.org/\u00e9", "https://a.org/../x"]),
     ("HOLDFAST_MCP_COMMANDS", ["files", "files=", "a b=c", "a=b,a=c", "a='b", "{", '{"a": 1}', '{"a": ["x", 1]}']),

@@ -2,6 +2,6 @@
 
 from django.urls import path
 
-from sessions_app.supervisor import health
+from sessions_app.operations import health
 
 urlpatterns = [path("healthz", health.alive)]

@@ -8,6 +8,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from recovery import recovery_pass
+from sessions_app import figures
 
 
 class Command(BaseCommand):
@@ -46,6 +47,7 @@ class Command(BaseCommand):
             run = recovery_pass.foresee_all if options["dry_run"] else recovery_pass.run
             report = run(asked)
             code = report.exit_code()
+            figures.store()
         except (DatabaseError, OSError) as error:
             raise CommandError(f"Nothing more could be recovered: {error}") from error
         self.stdout.write(json.dumps(report.to_json()) if options["json"] else report.to_table())

@@ -1,0 +1,1 @@
+"""What an operator's instruments ask: is it alive, is it ready, how is it doing."""
