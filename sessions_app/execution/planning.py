@@ -10,6 +10,10 @@ from sessions_app.tools import arguments
 from sessions_app.tools.port import BadArguments, Input, Tool, Toolset
 
 MALFORMED: Final = "Tool call arguments were malformed JSON and were not executed. Retry with valid JSON."
+CUT_SHORT: Final = (
+    "The answer reached the model's limit before the arguments of this call were complete, so that it was "
+    "not executed. Make the call again with shorter arguments."
+)
 NO_STEPS_LEFT: Final = "Tools are disabled after the maximum agent steps"
 REPEATED_ID: Final = "Another call of this answer has the same id; this one was not executed."
 DENIED: Final = "The user denied this call; it was not executed."

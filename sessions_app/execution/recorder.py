@@ -43,6 +43,8 @@ from sessions_app.tools import calls as tool_calls
 
 Kind = Literal["text", "reasoning", "tool"]
 
+_CUT_SHORT: Final = ("length", "content_filter")
+
 NO_HOSTED_RESULT: Final = "Provider did not return a tool result"
 
 
@@ -98,9 +100,15 @@ class Part:
             replay=self.replay,
         )
 
-    def call(self) -> CallMade:
+    def call(self, *, is_at_limit: bool) -> CallMade:
+        raw = self.text()
         return CallMade(
-            part_id=self.id, call_id=self.call_id, name=self.name, raw=self.text(), hosted=self.hosted
+            part_id=self.id,
+            call_id=self.call_id,
+            name=self.name,
+            raw=raw,
+            hosted=self.hosted,
+            is_cut_short=is_at_limit and (not raw.strip() or arguments.parse(raw) is None),
         )
 
 
@@ -221,7 +229,7 @@ class Recorder:
 
     def _complete(self, finished: Finished, *, now: datetime, shutting_down: bool) -> Next:
         with self._transaction(now) as tx:
-            local = self._local_calls()
+            local = self._local_calls(finished.finish)
             self._end_parts(tx)
             self._fail_hosted(tx, error=NO_HOSTED_RESULT)
             tx.append(
@@ -370,8 +378,10 @@ class Recorder:
     def _attempt_id(self) -> str:
         return self._request.request.attempt
 
-    def _local_calls(self) -> list[CallMade]:
-        return [part.call() for part in self.parts if part.kind == "tool" and not part.hosted]
+    def _local_calls(self, finish: str) -> list[CallMade]:
+        local = [part for part in self.parts if part.kind == "tool" and not part.hosted]
+        is_cut = finish in _CUT_SHORT
+        return [part.call(is_at_limit=is_cut and part is local[-1]) for part in local]
 
     def _end_step(self, tx: SessionTransaction, finished: Finished) -> None:
         error = _incomplete(finished, has_output=any(part.kind != "reasoning" for part in self.parts))

@@ -60,6 +60,8 @@ class CallMade:
     name: str
     raw: str
     hosted: bool
+    is_cut_short: bool = False
+    """The answer ended at its limit before the arguments did; none at all may be the beginning of some."""
 
 
 def plan_calls(tx: SessionTransaction, made: Sequence[CallMade], frame: stages.Frame) -> tuple[Enter, ...]:
@@ -81,6 +83,8 @@ def plan_calls(tx: SessionTransaction, made: Sequence[CallMade], frame: stages.F
 def _decide(call: CallMade, frame: stages.Frame, *, is_repeated: bool) -> Plan:
     if is_repeated:
         return Refuse(part_id=call.part_id, error=planning.REPEATED_ID)
+    if call.is_cut_short:
+        return Refuse(part_id=call.part_id, error=planning.CUT_SHORT)
     return planning.plan(
         part_id=call.part_id,
         name=call.name,

@@ -8,6 +8,9 @@ from sessions_app.providers import port, sse, transport, wire
 
 MAX_WHOLE_BODY: Final = sse.MAX_EVENT_BYTES
 MAX_BLANK_START: Final = 4096
+MAX_OUTPUT: Final = 16 * 1024 * 1024
+"""Characters of one answer: far more than any model writes, and what a process can hold."""
+MAX_CALLS: Final = 1000
 
 
 class Source(Protocol):
@@ -38,6 +41,8 @@ class _Answer:
         self._source = source
         self._reader = reader
         self._events = sse.EventReader()
+        self._output = 0
+        self._calls = 0
 
     async def items(self) -> AsyncGenerator[port.Item]:
         try:
@@ -86,7 +91,19 @@ class _Answer:
     def _noted(self, item: port.Item) -> port.Item:
         if not isinstance(item, port.ResponseIdentified):
             self._source.output_arrived()
+            self._measure(item)
         return item
+
+    def _measure(self, item: port.Item) -> None:
+        match item:
+            case port.TextDelta(text=words) | port.ReasoningDelta(text=words):
+                self._output += len(words)
+            case port.CallDelta(arguments=words):
+                self._output += len(words)
+            case port.CallStarted():
+                self._calls += 1
+        if self._output > MAX_OUTPUT or self._calls > MAX_CALLS:
+            raise transport.Broken("undecodable", "The answer does not end: it is longer than can be kept.")
 
     async def _first_bytes(self) -> bytes:
         """The answer up to the character that tells whether it is a stream or one document."""

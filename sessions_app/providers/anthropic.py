@@ -170,6 +170,7 @@ class MessageReader:
         self._is_identified = False
         self._stop_reason: str | None = None
         self._has_text = False
+        self._has_reasoning = False
         self._has_calls = False
 
     @property
@@ -224,7 +225,7 @@ class MessageReader:
             raise wire.Incomplete("The answer ended without saying that it is complete.")
         finish = _STOP_REASONS.get(self._stop_reason or "", "other")
         if not self._has_text and not self._has_calls:
-            raise _nothing(finish)
+            raise wire.nothing(finish, has_reasoning=self._has_reasoning)
         for index in list(self._blocks):
             yield from self._block_stopped(index)
         yield port.Finished(finish, self.usage)
@@ -287,6 +288,7 @@ class MessageReader:
     def _noted(self, items: Iterator[port.Item]) -> Iterator[port.Item]:
         for item in items:
             self._has_text = self._has_text or isinstance(item, port.TextDelta)
+            self._has_reasoning = self._has_reasoning or isinstance(item, port.ReasoningDelta)
             yield item
 
     def _note_usage(self, found: JsonValue) -> None:
@@ -391,14 +393,6 @@ def _output_of(content: JsonValue) -> str:
     if any(lines):
         return "\n".join(filter(None, lines))
     return content if isinstance(content, str) else json.dumps(content, ensure_ascii=False)
-
-
-def _nothing(finish: str) -> wire.Unusable:
-    if finish == "content_filter":
-        return wire.Unusable("content_filter", "The provider withheld the answer (refusal).")
-    if finish == "length":
-        return wire.Unusable("empty", "The model used up its output limit before it answered.")
-    return wire.Unusable("empty", "The model gave an empty answer.")
 
 
 def _index(payload: dict[str, JsonValue]) -> int:

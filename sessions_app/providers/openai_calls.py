@@ -17,16 +17,17 @@ class _Call:
         self.index = index
         self.name = ""
         self.has_started = False
-        self._arguments = ""
+        self._arguments: list[str] = []
+        self._last_visible = ""
         self._scrubber = Scrubber()
 
     @property
     def is_whole(self) -> bool:
         """Whether the arguments so far are a JSON object, so that more would belong to another call."""
-        if not self._arguments.rstrip().endswith("}"):
+        if self._last_visible != "}":
             return False
         try:
-            return isinstance(json.loads(self._arguments), dict)
+            return isinstance(json.loads("".join(self._arguments)), dict)
         except (ValueError, RecursionError):
             return False
 
@@ -34,15 +35,16 @@ class _Call:
         """Its items so far; arguments that come before the name wait for it."""
         self.name = self.name or name
         piece = self._scrubber.feed(arguments)
-        self._arguments += piece
+        self._arguments.append(piece)
+        self._last_visible = piece.rstrip()[-1:] or self._last_visible
         if self.has_started:
             if piece:
                 yield port.CallDelta(self.key, piece)
         elif self.name:
             self.has_started = True
             yield port.CallStarted(self.key, self.call_id, self.name)
-            if self._arguments:
-                yield port.CallDelta(self.key, self._arguments)
+            if whole := "".join(self._arguments):
+                yield port.CallDelta(self.key, whole)
 
 
 class Calls:

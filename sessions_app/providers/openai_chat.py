@@ -10,17 +10,14 @@ from schema import text
 from schema.attempts import Usage
 from schema.ids import AttemptId
 from schema.turns import CallBlock, ReasoningBlock, ResultTurn, ToolDefinition
-from sessions_app.providers import call_ids, groups, port, sse, wire
+from sessions_app.providers import call_ids, groups, openai_reasoning, port, sse, wire
 from sessions_app.providers.call_ids import CallIdRule
 from sessions_app.providers.groups import AssistantGroup, UserGroup
 from sessions_app.providers.openai_calls import Calls
-from sessions_app.providers.parts import OpenPart, ThinkTags
+from sessions_app.providers.parts import OpenPart
+from sessions_app.providers.think_tags import ThinkTags
 
 LimitField = Literal["max_tokens", "max_completion_tokens"]
-
-_REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "reasoning_text", "thinking")
-_ECHOED_FIELD: Final = "reasoning_content"
-"""DeepSeek and Kimi want this one back with the calls that it led to."""
 
 _BETWEEN: Final = "(no content)"
 
@@ -36,6 +33,7 @@ _FINISHES: Final = {
     "content_filter": "content_filter",
 }
 _KEEP_ALIVES: Final = frozenset({"ping", "keepalive", "keep-alive", "heartbeat"})
+_NAMELESS: Final = "The model called a tool without saying which. Send the message again."
 _FAILED_FINISHES: Final = frozenset({"error", "insufficient_system_resource"})
 
 
@@ -99,14 +97,22 @@ def _assistant_message(group: AssistantGroup, call_id: CallIdRule) -> JsonValue:
         message["tool_calls"] = [_call(call, call_id) for call in group.calls]
         reasoning = "".join(_echoed(group))
         if reasoning:
-            message[_ECHOED_FIELD] = reasoning
+            message[openai_reasoning.ECHOED_FIELD] = reasoning
+    if details := list(_details(group)):
+        message[openai_reasoning.DETAILS_FIELD] = details
     return message
 
 
 def _echoed(group: AssistantGroup) -> Iterator[str]:
     for block in group.blocks:
-        if isinstance(block, ReasoningBlock) and block.replay.get("field") == _ECHOED_FIELD:
+        if isinstance(block, ReasoningBlock) and block.replay.get("field") == openai_reasoning.ECHOED_FIELD:
             yield block.text
+
+
+def _details(group: AssistantGroup) -> Iterator[JsonValue]:
+    for block in group.blocks:
+        if isinstance(block, ReasoningBlock) and isinstance(kept := block.replay.get("details"), list):
+            yield from kept
 
 
 def _call(call: CallBlock, call_id: CallIdRule) -> JsonValue:
@@ -144,8 +150,11 @@ class ChatReader:
         self._tags = ThinkTags()
         self._text = OpenPart("text")
         self._reasoning: OpenPart | None = None
-        self._reasoning_field: str | None = None
+        self._reasoning_field = ""
         self._reasoning_parts = 0
+        self._details: openai_reasoning.Details | None = None
+        self._has_reasoned = False
+        self._is_usage_stated = False
         self._calls = Calls()
 
     @property
@@ -175,7 +184,9 @@ class ChatReader:
         items = list(self._flushed())
         finish = self._finish_name()
         if not self._text.has_content and not self._calls.has_started:
-            raise _nothing(finish, has_nameless_call=self._calls.has_any)
+            if self._calls.has_any:
+                raise wire.Unusable("bad_response", _NAMELESS)
+            raise wire.nothing(finish, has_reasoning=self._has_reasoned)
         if self._text.has_content:
             items.append(port.PartClosed(self._text.key))
         items += self._calls.closed()
@@ -209,12 +220,7 @@ class ChatReader:
             self._finishes[index] = finish
 
     def _delta(self, delta: dict[str, JsonValue]) -> Iterator[port.Item]:
-        for field in _REASONING_FIELDS:
-            value = delta.get(field)
-            if isinstance(value, str) and value:
-                self._reasoning_field = field
-                yield from self._reasoned(value)
-                break
+        yield from self._reasoning_fields(delta)
         for content in (delta.get("content"), delta.get("refusal")):
             if isinstance(content, str) and content:
                 yield from self._content(content)
@@ -225,6 +231,18 @@ class ChatReader:
         if calls:
             yield from self._reasoning_closed()
             yield from self._calls.read(wire.objects(calls))
+
+    def _reasoning_fields(self, delta: dict[str, JsonValue]) -> Iterator[port.Item]:
+        """A server that tells its reasoning in two fields says the same in both."""
+        field, words = openai_reasoning.plain(delta)
+        details = openai_reasoning.details_of(delta)
+        if not (words or details):
+            return
+        self._reasoning_field = field or self._reasoning_field
+        yield from self._reasoned(words or openai_reasoning.told(details))
+        if details:
+            self._details = self._details or openai_reasoning.Details()
+            self._details.add(details)
 
     def _piece(self, piece: dict[str, JsonValue]) -> Iterator[port.Item]:
         """Mistral's content: a list of text and of thinking, which is a list again."""
@@ -238,7 +256,11 @@ class ChatReader:
 
     def _content(self, fragment: str) -> Iterator[port.Item]:
         for is_thought, piece in self._tags.feed(fragment):
-            yield from self._reasoned(piece) if is_thought else self._said(piece)
+            yield from self._reasoned(piece) if is_thought else self._said(self._trimmed(piece))
+
+    def _trimmed(self, piece: str) -> str:
+        """The lines that only set an answer off from the reasoning before it are none of its own."""
+        return piece.lstrip() if self._tags.has_opened and not self._text.has_content else piece
 
     def _said(self, fragment: str) -> Iterator[port.Item]:
         piece = self._text.feed(fragment)
@@ -252,17 +274,30 @@ class ChatReader:
             self._reasoning_parts += 1
         piece = self._reasoning.feed(fragment)
         if piece:
+            self._has_reasoned = True
             yield port.ReasoningDelta(self._reasoning.key, piece)
 
     def _reasoning_closed(self) -> Iterator[port.Item]:
         part, self._reasoning = self._reasoning, None
-        if part is not None and part.has_content:
-            echoed = self._reasoning_field == _ECHOED_FIELD
-            yield port.PartClosed(part.key, {"field": _ECHOED_FIELD} if echoed else {})
+        if part is None:
+            return
+        replay = self._reasoning_replay(part)
+        if replay and not part.has_content:
+            # Withheld words: what goes back is all there is of it.
+            yield port.ReasoningDelta(part.key, "")
+        if replay or part.has_content:
+            yield port.PartClosed(part.key, replay)
+
+    def _reasoning_replay(self, part: OpenPart) -> dict[str, JsonValue]:
+        details, self._details = self._details, None
+        if details is not None:
+            return {"field": openai_reasoning.DETAILS_FIELD, "details": details.whole()}
+        echoed = self._reasoning_field == openai_reasoning.ECHOED_FIELD
+        return {"field": openai_reasoning.ECHOED_FIELD} if echoed and part.has_content else {}
 
     def _flushed(self) -> Iterator[port.Item]:
         for is_thought, piece in self._tags.close():
-            yield from self._reasoned(piece) if is_thought else self._said(piece)
+            yield from self._reasoned(piece) if is_thought else self._said(self._trimmed(piece))
         yield from self._reasoning_closed()
 
     def _finish_name(self) -> str:
@@ -281,23 +316,26 @@ class ChatReader:
         found = payload.get("usage")
         if found is None and (groq := payload.get("x_groq")):
             found = groq.get("usage") if isinstance(groq, dict) else None
-        if isinstance(found, dict):
-            self.usage = _usage(found) or self.usage
-
-
-def _nothing(finish: str, *, has_nameless_call: bool) -> wire.Unusable:
-    if has_nameless_call:
-        return wire.Unusable("bad_response", "The model called a tool without saying which.")
-    if finish == "content_filter":
-        return wire.Unusable("content_filter", "The provider withheld the answer (content filter).")
-    if finish == "length":
-        return wire.Unusable("empty", "The model used up its output limit before it answered.")
-    return wire.Unusable("empty", "The model gave an empty answer.")
+        if isinstance(found, dict) and (usage := _usage(found)) is not None:
+            self.usage, self._is_usage_stated = usage, True
+        elif not self._is_usage_stated and isinstance(timings := payload.get("timings"), dict):
+            self.usage = _usage_of_timings(timings) or self.usage
 
 
 def _legacy_call(delta: dict[str, JsonValue]) -> JsonValue:
     function = delta.get("function_call")
     return [{"index": 0, "function": function}] if isinstance(function, dict) else None
+
+
+def _usage_of_timings(timings: dict[str, JsonValue]) -> Usage | None:
+    """llama.cpp counts what it read anew and what it had in its cache apart."""
+    read, cached = wire.count(timings.get("prompt_n")), wire.count(timings.get("cache_n"))
+    usage = Usage(
+        input_tokens=None if read is None else read + (cached or 0),
+        output_tokens=wire.count(timings.get("predicted_n")),
+        cache_read_tokens=cached,
+    )
+    return usage if usage.to_json() else None
 
 
 def _usage(found: dict[str, JsonValue]) -> Usage | None:

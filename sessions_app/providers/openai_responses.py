@@ -226,7 +226,7 @@ class ResponseReader:
         if not self.is_complete:
             raise wire.Incomplete("The answer ended without saying that it is complete.")
         if not self._output.has_any:
-            raise _nothing(self._finish)
+            raise wire.nothing(self._finish, has_reasoning=self._output.has_reasoning)
         yield from self._output.closed()
         yield port.Finished(self._finish, self.usage)
 
@@ -274,11 +274,3 @@ def _failure(response: dict[str, JsonValue]) -> JsonValue:
     if isinstance(response.get("error"), dict | str) and response["error"]:
         return response
     return {"error": {"message": f"The provider ended its answer with {response.get('status')!r}."}}
-
-
-def _nothing(finish: str) -> wire.Unusable:
-    if finish == "content_filter":
-        return wire.Unusable("content_filter", "The provider withheld the answer (content filter).")
-    if finish == "length":
-        return wire.Unusable("empty", "The model used up its output limit before it answered.")
-    return wire.Unusable("empty", "The model gave an empty answer.")

@@ -45,6 +45,7 @@ class Output:
     def __init__(self) -> None:
         self.has_any = False
         """Whether there is text or a call."""
+        self.has_reasoning = False
         self.has_calls = False
         """Whether there is a call for us to run."""
         self._open: dict[str, _Item] = {}
@@ -128,6 +129,7 @@ class Output:
     def _noted(self, items: Iterator[port.Item]) -> Iterator[port.Item]:
         for item in items:
             self.has_any = self.has_any or isinstance(item, port.TextDelta | port.CallStarted)
+            self.has_reasoning = self.has_reasoning or isinstance(item, port.ReasoningDelta)
             self.has_calls = self.has_calls or (isinstance(item, port.CallStarted) and not item.hosted)
             yield item
 

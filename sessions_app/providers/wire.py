@@ -35,6 +35,26 @@ class Unusable(Exception):
         super().__init__(detail)
 
 
+def nothing(finish: str, *, has_reasoning: bool) -> Unusable:
+    """Why a complete answer holds neither text nor a call, and what to do about it."""
+    if finish == "content_filter":
+        return Unusable(
+            "content_filter",
+            "The provider withheld the answer (content filter). Edit the message, or choose another model.",
+        )
+    if finish == "length":
+        return Unusable(
+            "empty",
+            "The model used up its output limit before it answered. Ask for less, or choose a model with a "
+            "higher limit.",
+        )
+    if has_reasoning:
+        return Unusable(
+            "empty", "The model only reasoned and gave no answer. Send the message again, or ask for less."
+        )
+    return Unusable("empty", "The model gave an empty answer. Send the message again.")
+
+
 class Reader(Protocol):
     """Reads one answer. Pure: events in, items out; how the bytes were split makes no difference."""
 

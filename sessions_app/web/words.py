@@ -32,7 +32,10 @@ OUTCOMES: Final[dict[str, str]] = {
     "failed:configuration": "No request could be made.",
     "failed:content_filter": "The provider's filter stopped the answer.",
     "failed:network": "The provider could not be reached.",
-    "failed:overflow": "The conversation is longer than this model can read.",
+    "failed:overflow": (
+        "The conversation is longer than this model can read. Edit an earlier message, start a new chat, "
+        "or choose a model that reads more."
+    ),
     "failed:overloaded": "The provider is overloaded.",
     "failed:quota": "The provider's quota is used up.",
     "failed:rate_limit": "The provider asks to wait.",

@@ -228,6 +228,23 @@ def test_a_call_that_cannot_be_run_fails_with_its_reason_and_the_loop_goes_on(
     assert not parts(chat)[0].unknown_at
 
 
+@pytest.mark.parametrize("finish", ["length", "content_filter"])
+@pytest.mark.parametrize("arguments", ["", " ", '{"path": "/a", "text": "abc', '{"d": 1}'])
+def test_a_call_that_was_cut_by_a_limit_runs_only_with_arguments_that_are_whole(
+    chat: Chat, provider: StubProvider, bench: Bench, finish: str, arguments: str
+) -> None:
+    bench.add("known")
+    provider.scripts = [calls(("known", ""), ("known", arguments), finish=finish), answers("done")]
+
+    chat.say("Go")
+
+    chat.settled()
+    whole = [{"d": 1}] if arguments == '{"d": 1}' else []
+    assert [given for _, given, _ in bench.entered] == [{}, *whole]
+    if not whole:
+        assert "before the arguments of this call were complete" in results(provider, 1)[1]
+
+
 @pytest.mark.parametrize("arguments", ["", "  ", "{}"])
 def test_no_arguments_are_no_arguments(
     chat: Chat, provider: StubProvider, bench: Bench, arguments: str

@@ -1,6 +1,7 @@
 """The readers on answers of many servers: what each comes to, whole, split anywhere, and cut anywhere."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,22 +57,52 @@ async def test_any_split_gives_the_same(answer: Answer, data: st.DataObject) -> 
     )
 
 
-@ANSWERS
+CLASSES = {"p": "partial", "C": "completed", "F": "failed", "R": "rejected"}
+FORMATS = {
+    "chat completions": fixtures.CHAT,
+    "messages": fixtures.MESSAGES,
+    "responses": response_fixtures.RESPONSES,
+}
+
+
+def cuts() -> dict[tuple[str, str], str]:
+    """The table of what each cut proves, by format and answer."""
+    table = {}
+    title = ""
+    for line in (Path(__file__).parent / "cuts.txt").read_text().splitlines():
+        if line.startswith("["):
+            title = line.strip("[]")
+        elif line and not line.startswith("#"):
+            letters, _, name = line.partition(" ")
+            table[title, name.strip()] = letters
+    return table
+
+
+CUTS = cuts()
+
+
+def test_the_table_of_cuts_holds_every_answer_once() -> None:
+    named = [(title, answer.name) for title, answers in FORMATS.items() for answer in answers]
+
+    assert sorted(named) == sorted(CUTS)
+
+
 @pytest.mark.parametrize(
     "end", [None, Broken("disconnected", "reset"), Broken("timeout", "stalled")], ids=str
 )
-async def test_a_cut_after_any_frame_is_never_taken_for_a_success(answer: Answer, end: Broken | None) -> None:
-    for count in range(len(answer.frames)):
-        reader = answer.reader()
+@pytest.mark.parametrize("title", FORMATS)
+async def test_a_cut_after_any_frame_proves_what_the_table_says(title: str, end: Broken | None) -> None:
+    for answer in FORMATS[title]:
+        proved = [
+            await play(answer.reader(), *answer.frames[:count], end=end)
+            for count in range(len(answer.frames))
+        ]
+        proved.append(await play(answer.reader(), *answer.frames))
 
-        came = await play(reader, *answer.frames[:count], end=end)
-
-        if reader.is_complete:
-            assert came.outcome in ("completed", "failed")
-            assert came.outcome == "failed" or came.finish is not None
-        elif came.outcome not in ("failed", "rejected"):
-            assert came.outcome == "partial"
-            assert came.finish is None
+        said = [CLASSES[letter] for letter in CUTS[title, answer.name]]
+        assert [came.outcome for came in proved] == said, answer.name
+        for came in proved:
+            assert (came.outcome == "completed") == (came.finish is not None)
 
 
 @given(answer=st.sampled_from(ALL), data=st.data())
@@ -240,6 +271,45 @@ async def test_a_result_of_a_call_that_nobody_made_is_skipped() -> None:
     assert not [item for item in came.items if isinstance(item, port.CallResult)]
 
 
+async def test_details_that_openrouter_wants_back_are_kept_as_they_came() -> None:
+    came = await play(
+        chat_reader(),
+        fixtures.delta(
+            reasoning="pl", reasoning_details=[{"type": "reasoning.text", "text": "pl", "index": 0}]
+        ),
+        fixtures.delta(
+            reasoning="an", reasoning_details=[{"type": "reasoning.text", "text": "an", "index": 0}]
+        ),
+        fixtures.delta(reasoning_details=[{"type": "reasoning.text", "signature": "s", "index": 0}]),
+        fixtures.delta("stop", content="x"),
+    )
+
+    assert came.replay("reasoning:0") == {
+        "field": "reasoning_details",
+        "details": [{"type": "reasoning.text", "index": 0, "text": "plan", "signature": "s"}],
+    }
+
+
+async def test_details_without_words_are_a_part_that_can_be_sent_back() -> None:
+    hidden = {"type": "reasoning.encrypted", "data": "xyz", "id": "r1", "index": 1}
+
+    came = await play(
+        chat_reader(),
+        fixtures.delta(
+            reasoning_details=[{"type": "reasoning.summary", "summary": "plan", "index": 0}, hidden]
+        ),
+        fixtures.delta(content="x"),
+        fixtures.delta("stop", reasoning_details=[hidden]),
+    )
+
+    assert came.replay("reasoning:0")["details"] == [
+        {"type": "reasoning.summary", "index": 0, "summary": "plan"},
+        hidden,
+    ]
+    assert came.replay("reasoning:1")["details"] == [hidden]
+    assert port.ReasoningDelta("reasoning:1", "") in came.items
+
+
 async def test_reasoning_that_deepseek_wants_back_is_marked() -> None:
     marked = await play(
         chat_reader(), fixtures.delta(reasoning_content="p"), fixtures.delta("stop", content="x")
@@ -341,6 +411,20 @@ async def test_no_answer_breaks_a_reader(frames: list[bytes], reader: Any) -> No
             if isinstance(value, str):
                 assert value.encode()
                 assert "\x00" not in value
+
+
+@given(answer=st.sampled_from(ALL), data=st.data())
+async def test_no_damage_to_an_answer_breaks_a_reader(answer: Answer, data: st.DataObject) -> None:
+    """Frames lost, repeated and swapped, bytes changed, pieces cut out."""
+    frames = data.draw(st.lists(st.sampled_from(answer.frames), max_size=12))
+    whole = bytearray(b"".join(frames))
+    for _ in range(data.draw(st.integers(0, 4)) if whole else 0):
+        place = data.draw(st.integers(0, len(whole) - 1))
+        whole[place : place + data.draw(st.integers(0, 5))] = data.draw(st.binary(max_size=5))
+
+    came = await play(answer.reader(), bytes(whole))
+
+    assert came.outcome in ("completed", "failed", "partial", "rejected")
 
 
 @given(body=JSON, reader=st.sampled_from([chat_reader, message_reader, response_reader]))

@@ -193,6 +193,14 @@ def test_reasoning_that_a_server_wants_back_goes_with_its_calls() -> None:
     assert body["messages"][1]["reasoning_content"] == "plan"  # type: ignore[index, call-overload]
 
 
+def test_details_of_reasoning_go_back_as_they_came() -> None:
+    details: list[Any] = [{"type": "reasoning.text", "text": "plan", "signature": "s"}]
+    thought = ReasoningBlock(text="plan", replay={"field": "reasoning_details", "details": details})
+    body: Any = CHAT.encode(request("Q", AssistantTurn(blocks=(thought, TextBlock(text="A"))), "Next"))
+
+    assert body["messages"][1] == {"role": "assistant", "content": "A", "reasoning_details": details}
+
+
 @pytest.mark.parametrize("call_id", ["c" * 41, "call:1", "", "ünï"])
 def test_an_id_that_a_provider_refuses_is_mapped_alike_for_call_and_result(call_id: str) -> None:
     call = CallBlock(call_id=call_id, name="a b", input={})
