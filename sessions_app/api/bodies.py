@@ -6,13 +6,13 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Final, Literal, NoReturn, TypeVar
 
 from django.http import HttpRequest
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, ValidationError
 from pydantic_core import ErrorDetails
 
 from schema.attempts import AttemptState
 from schema.events import RecoveryPolicy
 from schema.inputs import Delivery
-from schema.limits import MAX_NAME_CHARACTERS, MAX_TITLE_CHARACTERS
+from schema.limits import MAX_NAME_CHARACTERS, MAX_PROMPT_CHARACTERS, MAX_TITLE_CHARACTERS
 from schema.text import clean
 from sessions_app.api import problems
 
@@ -60,6 +60,11 @@ _DIGITS: Final = BeforeValidator(_digits)
 Seq = Annotated[int, Field(ge=0, le=MAX_SEQ), _DIGITS]
 
 
+def _written(**rules: JsonValue) -> Any:
+    """What a text must look like. Only told here: the verb that is called refuses, with a code of its own."""
+    return Field(json_schema_extra=rules)
+
+
 class Body(BaseModel):
     """A JSON object. Unknown fields are refused, and a text is no number."""
 
@@ -81,7 +86,7 @@ class NoQuery(Query):
 
 
 class NewSession(Body):
-    id: str | None = None
+    id: Annotated[str | None, _written(pattern="^ses_[A-Za-z0-9-]{8,64}$")] = None
     title: Title | None = None
     agent: Name | None = None
     model: Name | None = None
@@ -106,8 +111,8 @@ class SessionChange(Body):
 
 
 class NewPrompt(Body):
-    id: str | None = None
-    text: Text
+    id: Annotated[str | None, _written(pattern="^msg_(?!rec-)[A-Za-z0-9-]{8,64}$")] = None
+    text: Annotated[str, _written(minLength=1, maxLength=MAX_PROMPT_CHARACTERS), CLEANED]
     delivery: Delivery | None = None
     wake: bool | None = None
 
