@@ -12,6 +12,8 @@ from django_q.brokers.orm import ORM
 from django_q.conf import Conf
 from django_q.models import OrmQ
 
+from sessions_app.models import statements
+
 logger = logging.getLogger(__name__)
 
 OUTAGE_PAUSE_SECONDS: Final = 0.25
@@ -25,6 +27,11 @@ class SafeOrmBroker(ORM):
     acknowledged nor given back by then, so that a process may die at any moment. A database error costs one
     pause, where the original lets its process sleep ten seconds and end.
     """
+
+    def enqueue(self, task: str) -> int:
+        """Store a task for delivery, in the caller's transaction; answers its number."""
+        row = OrmQ(key=self.list_key or Conf.CLUSTER_NAME, payload=task, lock=timezone.now())
+        return statements.insert_numbered(row)
 
     def dequeue(self) -> list[tuple[int, str]]:
         """Lock and return the next tasks as (id, payload); after a pause, when there are none."""

@@ -7,6 +7,7 @@ anybody reads. And sending waits for the client: daphne by itself takes whatever
 """
 
 import asyncio
+import gc
 import logging
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
@@ -45,6 +46,8 @@ class Serving:
 
 
 async def _start(loop: asyncio.AbstractEventLoop) -> None:
+    # What was imported stays for good: full collections need not look at it again and again.
+    gc.freeze()
     publish.use_loop(loop)
     serve = getattr(groups.layer(), "serve", None)
     if callable(serve):

@@ -19,6 +19,7 @@ from sessions_app.models import (
     Session,
     SessionInput,
     SessionMessage,
+    statements,
 )
 from sessions_app.models.fields import NAME_LENGTH
 
@@ -135,15 +136,17 @@ def _interrupted(target: Target, event: events.ExecutionInterrupted, seq: int, a
 
 def _append(target: Target, message: str, kind: str, seq: int, at: datetime, **columns: Any) -> None:
     """Add a message that is complete from the start."""
-    SessionMessage.objects.create(
-        id=message,
-        session_id=target.session.pk,
-        seq=seq,
-        type=kind,
-        state="completed",
-        created_at=at,
-        completed_at=at,
-        **columns,
+    statements.insert(
+        SessionMessage(
+            id=message,
+            session_id=target.session.pk,
+            seq=seq,
+            type=kind,
+            state="completed",
+            created_at=at,
+            completed_at=at,
+            **columns,
+        )
     )
 
 
@@ -152,52 +155,60 @@ def _append(target: Target, message: str, kind: str, seq: int, at: datetime, **c
 
 @_projects(events.PromptAdmitted)
 def _admitted(target: Target, event: events.PromptAdmitted, seq: int, at: datetime) -> None:
-    SessionInput.objects.create(
-        id=event.message,
-        session_id=target.session.pk,
-        origin=event.origin,
-        text=event.text,
-        digest=event.digest,
-        delivery_admitted=event.delivery,
-        delivery=event.delivery,
-        wake=event.wake,
-        created_at=at,
-        admitted_seq=seq,
+    statements.insert(
+        SessionInput(
+            id=event.message,
+            session_id=target.session.pk,
+            origin=event.origin,
+            text=event.text,
+            digest=event.digest,
+            delivery_admitted=event.delivery,
+            delivery=event.delivery,
+            wake=event.wake,
+            created_at=at,
+            admitted_seq=seq,
+        )
     )
     target.set(active_at=at)
 
 
-def _pending(target: Target, message: str) -> Any:
-    return SessionInput.objects.filter(
-        pk=message, session_id=target.session.pk, promoted_seq=None, withdrawn_seq=None
-    )
+def _change_pending(target: Target, event: Any, **columns: Any) -> None:
+    where = {
+        "pk": event.message,
+        "session_id": target.session.pk,
+        "promoted_seq": None,
+        "withdrawn_seq": None,
+    }
+    _one(statements.update(SessionInput, where, columns), target, event, event.message)
 
 
 @_projects(events.PromptPromoted)
 def _promoted(target: Target, event: events.PromptPromoted, seq: int, at: datetime) -> None:
-    _one(_pending(target, event.message).update(promoted_seq=seq), target, event, event.message)
-    admitted = SessionInput.objects.get(pk=event.message)
-    SessionMessage.objects.create(
-        id=admitted.pk,
-        session_id=target.session.pk,
-        seq=seq,
-        type="user" if admitted.origin == "user" else "synthetic",
-        state="completed",
-        created_at=admitted.created_at,
-        completed_at=at,
-        origin=admitted.origin,
-        text=admitted.text,
+    _change_pending(target, event, promoted_seq=seq)
+    (admitted,) = statements.fetch(SessionInput, {"pk": event.message})
+    statements.insert(
+        SessionMessage(
+            id=admitted.pk,
+            session_id=target.session.pk,
+            seq=seq,
+            type="user" if admitted.origin == "user" else "synthetic",
+            state="completed",
+            created_at=admitted.created_at,
+            completed_at=at,
+            origin=admitted.origin,
+            text=admitted.text,
+        )
     )
 
 
 @_projects(events.PromptWithdrawn)
 def _withdrawn(target: Target, event: events.PromptWithdrawn, seq: int, at: datetime) -> None:
-    _one(_pending(target, event.message).update(withdrawn_seq=seq), target, event, event.message)
+    _change_pending(target, event, withdrawn_seq=seq)
 
 
 @_projects(events.PromptDeliveryChanged)
 def _delivery_changed(target: Target, event: events.PromptDeliveryChanged, seq: int, at: datetime) -> None:
-    _one(_pending(target, event.message).update(delivery=event.delivery), target, event, event.message)
+    _change_pending(target, event, delivery=event.delivery)
 
 
 # Steps and parts
@@ -205,47 +216,52 @@ def _delivery_changed(target: Target, event: events.PromptDeliveryChanged, seq: 
 
 @_projects(events.StepStarted)
 def _step_started(target: Target, event: events.StepStarted, seq: int, at: datetime) -> None:
-    SessionMessage.objects.create(
-        id=event.message,
-        session_id=target.session.pk,
-        seq=seq,
-        type="assistant",
-        state="running",
-        created_at=at,
-        agent=event.agent,
-        model=event.model,
+    statements.insert(
+        SessionMessage(
+            id=event.message,
+            session_id=target.session.pk,
+            seq=seq,
+            type="assistant",
+            state="running",
+            created_at=at,
+            agent=event.agent,
+            model=event.model,
+        )
     )
 
 
-def _open_message(target: Target, message: str) -> Any:
-    return SessionMessage.objects.filter(
-        pk=message, session_id=target.session.pk, type="assistant", completed_at=None
-    )
+def _change_open(target: Target, event: Any, **columns: Any) -> None:
+    where = {
+        "pk": event.message,
+        "session_id": target.session.pk,
+        "type": "assistant",
+        "completed_at": None,
+    }
+    _one(statements.update(SessionMessage, where, columns), target, event, event.message)
 
 
 def _require_newest_open(target: Target, event: Any) -> None:
     """Nothing new begins in a message that ended, nor in one that a newer step has superseded."""
-    newest = (
-        SessionMessage.objects.filter(session_id=target.session.pk, type="assistant")
-        .order_by("-seq")
-        .values_list("pk", "completed_at")
-        .first()
+    newest = statements.first(
+        SessionMessage, {"session_id": target.session.pk, "type": "assistant"}, order_by="-seq"
     )
-    _one(int(newest == (event.message, None)), target, event, event.message)
+    is_it = newest is not None and newest.pk == event.message and newest.completed_at is None
+    _one(int(is_it), target, event, event.message)
 
 
 @_projects(events.StepEnded)
 def _step_ended(target: Target, event: events.StepEnded, seq: int, at: datetime) -> None:
-    changed = _open_message(target, event.message).update(
-        state="completed", completed_at=at, finish=event.finish, usage=_json(event.usage)
+    _change_open(
+        target, event, state="completed", completed_at=at, finish=event.finish, usage=_json(event.usage)
     )
-    _one(changed, target, event, event.message)
     target.set(active_at=at)
 
 
 @_projects(events.StepFailed)
 def _step_failed(target: Target, event: events.StepFailed, seq: int, at: datetime) -> None:
-    changed = _open_message(target, event.message).update(
+    _change_open(
+        target,
+        event,
         state=event.outcome,
         completed_at=at,
         finish="error",
@@ -253,7 +269,6 @@ def _step_failed(target: Target, event: events.StepFailed, seq: int, at: datetim
         notice=event.notice or "",
         usage=_json(event.usage),
     )
-    _one(changed, target, event, event.message)
     target.set(active_at=at)
 
 
@@ -265,14 +280,16 @@ def _open_part(
     target: Target, event: events.TextStarted | events.ReasoningStarted, kind: str, at: datetime
 ) -> None:
     _require_newest_open(target, event)
-    MessagePart.objects.create(
-        id=event.part,
-        message_id=event.message,
-        session_id=target.session.pk,
-        index=event.index,
-        kind=kind,
-        state="open",
-        started_at=at,
+    statements.insert(
+        MessagePart(
+            id=event.part,
+            message_id=event.message,
+            session_id=target.session.pk,
+            index=event.index,
+            kind=kind,
+            state="open",
+            started_at=at,
+        )
     )
 
 
@@ -293,11 +310,23 @@ def _close_part(
     *,
     complete: bool,
 ) -> None:
-    changed = MessagePart.objects.filter(
-        pk=event.part, message_id=event.message, session_id=target.session.pk, state="open"
-    ).update(state="completed", ended_at=at, text=event.text, complete=complete, replay=event.replay)
+    changed = statements.update(
+        MessagePart,
+        {**_part_of(target, event), "state": "open"},
+        {
+            "state": "completed",
+            "ended_at": at,
+            "text": event.text,
+            "complete": complete,
+            "replay": event.replay,
+        },
+    )
     _one(changed, target, event, event.part)
-    PartCheckpoint.objects.filter(pk=event.part).delete()
+    statements.delete(PartCheckpoint, {"pk": event.part})
+
+
+def _part_of(target: Target, event: Any) -> dict[str, Any]:
+    return {"pk": event.part, "message_id": event.message, "session_id": target.session.pk}
 
 
 @_projects(events.TextEnded)
@@ -316,17 +345,19 @@ def _reasoning_ended(target: Target, event: events.ReasoningEnded, seq: int, at:
 @_projects(events.ToolInputStarted)
 def _tool_input_started(target: Target, event: events.ToolInputStarted, seq: int, at: datetime) -> None:
     _require_newest_open(target, event)
-    MessagePart.objects.create(
-        id=event.part,
-        message_id=event.message,
-        session_id=target.session.pk,
-        index=event.index,
-        kind="tool",
-        state="pending",
-        started_at=at,
-        call_id=event.call_id[:NAME_LENGTH],
-        name=event.name[:NAME_LENGTH],
-        hosted=event.hosted,
+    statements.insert(
+        MessagePart(
+            id=event.part,
+            message_id=event.message,
+            session_id=target.session.pk,
+            index=event.index,
+            kind="tool",
+            state="pending",
+            started_at=at,
+            call_id=event.call_id[:NAME_LENGTH],
+            name=event.name[:NAME_LENGTH],
+            hosted=event.hosted,
+        )
     )
 
 
@@ -338,15 +369,13 @@ def _move_call(
     approvals: tuple[str, ...] = ("", "waiting", "approved", "denied"),
     **columns: Any,
 ) -> None:
-    changed = MessagePart.objects.filter(
-        pk=event.part,
-        message_id=event.message,
-        session_id=target.session.pk,
-        kind="tool",
-        state__in=before,
-        approval__in=approvals,
-    ).update(**columns)
-    _one(changed, target, event, event.part)
+    where = {
+        **_part_of(target, event),
+        "kind": "tool",
+        "state__in": before,
+        "approval__in": approvals,
+    }
+    _one(statements.update(MessagePart, where, columns), target, event, event.part)
 
 
 @_projects(events.ToolInputEnded)
@@ -424,17 +453,13 @@ def _tool_failed(target: Target, event: events.ToolFailed, seq: int, at: datetim
 
 @_projects(events.ToolDecided)
 def _tool_decided(target: Target, event: events.ToolDecided, seq: int, at: datetime) -> None:
-    changed = MessagePart.objects.filter(
-        pk=event.part,
-        message_id=event.message,
-        session_id=target.session.pk,
-        unknown_at__isnull=False,
-        decided_at=None,
-    ).update(
-        decision=_decision(
-            event.action, by=event.by, policy=event.policy, reason=event.reason, at=at, result=event.result
-        ),
-        decided_at=at,
+    decision = _decision(
+        event.action, by=event.by, policy=event.policy, reason=event.reason, at=at, result=event.result
+    )
+    changed = statements.update(
+        MessagePart,
+        {**_part_of(target, event), "unknown_at__isnull": False, "decided_at": None},
+        {"decision": decision, "decided_at": at},
     )
     _one(changed, target, event, event.part)
 
@@ -455,10 +480,9 @@ def _decision(
 
 @_projects(events.RetryScheduled)
 def _retry_scheduled(target: Target, event: events.RetryScheduled, seq: int, at: datetime) -> None:
-    changed = _open_message(target, event.message).update(
-        retry={"attempt": event.attempt, "at": event.at, "reason": event.reason}
+    _change_open(
+        target, event, retry={"attempt": event.attempt, "at": event.at, "reason": event.reason}
     )
-    _one(changed, target, event, event.message)
 
 
 # Attempts
@@ -468,29 +492,33 @@ def _retry_scheduled(target: Target, event: events.RetryScheduled, seq: int, at:
 def _prepared(target: Target, event: events.AttemptPrepared, seq: int, at: datetime) -> None:
     if event.purpose == "step":
         _require_newest_open(target, event)
-    ProviderAttempt.objects.create(
-        id=event.attempt,
-        session_id=target.session.pk,
-        message_id=event.message,
-        purpose=event.purpose,
-        ordinal=event.ordinal,
-        state="prepared",
-        provider=event.provider,
-        model=event.model,
-        request_digest=event.request_digest,
-        client_request_id=event.attempt,
-        hosted_tools=event.hosted_tools,
-        prepared_at=at,
+    statements.insert(
+        ProviderAttempt(
+            id=event.attempt,
+            session_id=target.session.pk,
+            message_id=event.message,
+            purpose=event.purpose,
+            ordinal=event.ordinal,
+            state="prepared",
+            provider=event.provider,
+            model=event.model,
+            request_digest=event.request_digest,
+            client_request_id=event.attempt,
+            hosted_tools=event.hosted_tools,
+            prepared_at=at,
+        )
     )
     if event.ordinal > 1:
-        SessionMessage.objects.filter(pk=event.message).update(retry=None)
+        statements.update(SessionMessage, {"pk": event.message}, {"retry": None})
 
 
 def _move(target: Target, event: Any, before: tuple[str, ...], **columns: Any) -> None:
-    changed = ProviderAttempt.objects.filter(
-        pk=event.attempt, session_id=target.session.pk, state__in=before
-    ).update(**columns)
-    _one(changed, target, event, event.attempt)
+    _one(_change_attempt(target, event, before, columns), target, event, event.attempt)
+
+
+def _change_attempt(target: Target, event: Any, before: tuple[str, ...], columns: dict[str, Any]) -> int:
+    where = {"pk": event.attempt, "session_id": target.session.pk, "state__in": before}
+    return statements.update(ProviderAttempt, where, columns)
 
 
 @_projects(events.AttemptDispatched)
@@ -529,11 +557,9 @@ def _settled(target: Target, event: events.AttemptSettled, seq: int, at: datetim
     columns.update(state="settled", outcome=event.outcome, settled_at=at, may_be_billed=event.may_be_billed)
     if event.finish is not None:
         columns["finish"] = event.finish
-    rows = ProviderAttempt.objects.filter(pk=event.attempt, session_id=target.session.pk)
-    if not rows.filter(state__in=("prepared", "dispatched", "streaming")).update(**columns):
+    if not _change_attempt(target, event, ("prepared", "dispatched", "streaming"), columns):
         _forget_usage(target, event.attempt)
-        changed = rows.filter(state="unknown").update(unknown_at=None, **columns)
-        _one(changed, target, event, event.attempt)
+        _move(target, event, ("unknown",), unknown_at=None, **columns)
 
 
 @_projects(events.AttemptAsked)
@@ -573,14 +599,18 @@ def _unknown(target: Target, event: events.AttemptUnknown, seq: int, at: datetim
 
 @_projects(events.AttemptDecided)
 def _attempt_decided(target: Target, event: events.AttemptDecided, seq: int, at: datetime) -> None:
-    changed = ProviderAttempt.objects.filter(
-        pk=event.attempt,
-        session_id=target.session.pk,
-        unknown_at__isnull=False,
-        decided_at=None,
-    ).update(
-        decision=_decision(event.action, by=event.by, policy=event.policy, reason=event.reason, at=at),
-        decided_at=at,
+    changed = statements.update(
+        ProviderAttempt,
+        {
+            "pk": event.attempt,
+            "session_id": target.session.pk,
+            "unknown_at__isnull": False,
+            "decided_at": None,
+        },
+        {
+            "decision": _decision(event.action, by=event.by, policy=event.policy, reason=event.reason, at=at),
+            "decided_at": at,
+        },
     )
     _one(changed, target, event, event.attempt)
 

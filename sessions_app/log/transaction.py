@@ -14,7 +14,7 @@ from schema.events import EventData
 from sessions_app.log import listeners, projector
 from sessions_app.log.errors import FenceLost, SessionGone
 from sessions_app.log.read import StoredEvent
-from sessions_app.models import Session, SessionEvent
+from sessions_app.models import Session, SessionEvent, statements
 
 _ONE_WRITER: Final = threading.RLock()
 
@@ -66,20 +66,22 @@ class SessionTransaction:
 
     def flush(self) -> None:
         if self.events:
-            SessionEvent.objects.bulk_create(
-                SessionEvent(
-                    session_id=event.session_id,
-                    seq=event.seq,
-                    type=event.type,
-                    version=event.version,
-                    data=event.data,
-                    time=event.time,
+            statements.insert(
+                *(
+                    SessionEvent(
+                        session_id=event.session_id,
+                        seq=event.seq,
+                        type=event.type,
+                        version=event.version,
+                        data=event.data,
+                        time=event.time,
+                    )
+                    for event in self.events
                 )
-                for event in self.events
             )
             self._changed["head_seq"] = self._head_seq
         if self._changed:
-            Session.objects.filter(pk=self.session.pk).update(**self._changed)
+            statements.update(Session, {"pk": self.session.pk}, self._changed)
 
 
 @contextmanager
@@ -133,10 +135,9 @@ def _writers_turn() -> AbstractContextManager[Any]:
 
 def _locked(session_id: str, held: Held | None) -> Session:
     """The locked row. SQLite needs no row lock: BEGIN IMMEDIATE took the database's write lock."""
-    found = list(Session.objects.select_for_update(no_key=True).filter(pk=session_id)[:1])
-    if not found:
+    session = statements.first(Session, {"pk": session_id}, lock=True)
+    if session is None:
         raise SessionGone(session_id=session_id)
-    session = found[0]
     if held is not None and (session.owner_id, session.fence) != (held.worker_id, held.fence):
         raise FenceLost(session_id=session_id, worker_id=held.worker_id, fence=held.fence)
     return session

@@ -6,6 +6,7 @@ from functools import partial
 
 import pytest
 from django.db import IntegrityError
+from django.db.models import Model
 
 from schema.events import PromptWithdrawn, SessionCreated, SessionUpdated
 from sessions_app import identity, log
@@ -19,7 +20,7 @@ from sessions_app.log import (
     listeners,
     session_transaction,
 )
-from sessions_app.models import Session, SessionEvent, SessionInput
+from sessions_app.models import Session, SessionEvent, SessionInput, statements
 from tests.support import children, racing, world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
@@ -136,10 +137,13 @@ def test_events_that_cannot_be_stored_take_their_projections_back(
     told.clear()
     before = world.everything_of(session_id)
 
-    def fail(*_: object, **__: object) -> None:
-        raise Broken
+    def fail_events(*rows: Model) -> None:
+        if isinstance(rows[0], SessionEvent):
+            raise Broken
+        insert(*rows)
 
-    monkeypatch.setattr(SessionEvent.objects, "bulk_create", fail)
+    insert = statements.insert
+    monkeypatch.setattr(statements, "insert", fail_events)
     with pytest.raises(Broken):
         world.prompt(session_id, message_id=message_id)
 
