@@ -190,9 +190,9 @@ def _pause(tx: SessionTransaction) -> None:
     asked_at = tx.head_seq if tx.session.interrupt_seq is None else tx.session.interrupt_seq
     tx.append(ExecutionInterrupted(reason="recovery"))
     inbox.clear(tx)
-    if tx.session.interrupt_resume and inbox.wanting_wake(tx.session).filter(delivery="steer").exists():
+    if tx.session.interrupt_resume and inbox.wants_wake(tx.session, delivery="steer"):
         return
-    if inbox.wanting_wake(tx.session).filter(admitted_seq__gt=asked_at).exists():
+    if inbox.wants_wake(tx.session, admitted_seq__gt=asked_at):
         return
-    if inbox.has_pending(tx, up_to=asked_at):
+    if inbox.has_pending(tx.session.pk, up_to=asked_at):
         inbox.pause(tx, up_to=asked_at, by="recovery")

@@ -17,7 +17,7 @@ def take(session: Session, *, is_over_budget: bool, override: Policy | None = No
         is_asked_to_stop=session.interrupt_fence is not None and session.interrupt_fence == session.fence,
         is_wanted_again=session.interrupt_fence is None and session.interrupt_resume,
         is_run_owed=session.owed_at is not None,
-        has_waiting_steer=inbox.wanting_wake(session).filter(delivery="steer", origin="user").exists(),
+        has_waiting_steer=inbox.wants_wake(session, delivery="steer", origin="user"),
         newest_turn_seq=_newest_turn(session),
         messages=_messages(session),
         parts=_parts(session),

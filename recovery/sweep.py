@@ -68,7 +68,7 @@ def _plan(tx: SessionTransaction, unknown: hooks.Unknown) -> plan.Plan:
     )
     if not _is_free(unknown) and tx.session.recovery_count >= settings.HOLDFAST_RECOVERY_BUDGET:
         go_on = "park"
-    has_steer = inbox.wanting_wake(tx.session).filter(delivery="steer", origin="user").exists()
+    has_steer = inbox.wants_wake(tx.session, delivery="steer", origin="user")
     return plan.Plan(
         actions=(),
         go_on=go_on,

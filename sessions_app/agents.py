@@ -8,7 +8,7 @@ from django.conf import settings
 
 from schema.events import RecoveryPolicy
 from schema.problems import InvalidValue
-from sessions_app.models import Agent, Session
+from sessions_app.models import Agent, Session, statements
 
 DEFAULT: Final = "default"
 DEFAULT_STEPS: Final = 25
@@ -41,7 +41,7 @@ def agents() -> list[AgentChoice]:
 
 
 def find_agent(name: str) -> AgentChoice | None:
-    row = Agent.objects.filter(pk=name).first()
+    row = statements.first(Agent, {"pk": name})
     if row is not None:
         return _choice(row)
     return _built_in() if name == DEFAULT else None

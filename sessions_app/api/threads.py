@@ -46,14 +46,14 @@ def in_thread(unit: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
 
 async def _run(unit: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """As asgiref does it, without the wrapper that it makes anew for every function."""
-    work = partial(copy_context().run, _use_connection, unit, *args, **kwargs)
+    work = partial(copy_context().run, _use_connection, partial(unit, *args, **kwargs))
     return await asyncio.get_running_loop().run_in_executor(_executor(), work)
 
 
-def _use_connection(unit: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+def _use_connection(work: Callable[[], T]) -> T:
     _drop_if_lost()
     try:
-        return unit(*args, **kwargs)
+        return work()
     finally:
         _used.at = time.monotonic()
         if connection.errors_occurred:

@@ -20,7 +20,7 @@ from sessions_app import inbox, ownership
 from sessions_app.execution import planning, stages
 from sessions_app.execution.planning import Ask, Enter, Plan, Refuse
 from sessions_app.log import SessionTransaction
-from sessions_app.models import MessagePart, ProviderAttempt
+from sessions_app.models import MessagePart, ProviderAttempt, statements
 from sessions_app.tools import calls, overflow
 
 
@@ -174,27 +174,32 @@ def go_on(tx: SessionTransaction, frame: stages.Frame, *, shutting_down: bool) -
     call is running. Once a Stop was requested nothing is entered and nobody is asked any more.
     """
     is_stopped = stages.is_asked_to_stop(tx.session)
-    entering = [] if shutting_down or is_stopped else _answered(tx, frame)
-    states = list(
-        MessagePart.objects.filter(message_id=frame.message_id, kind="tool", ended_at=None).values_list(
-            "state", "approval"
-        )
+    unfinished = statements.fetch(
+        MessagePart,
+        {"message_id": frame.message_id, "kind": "tool", "ended_at": None},
+        order_by="index",
     )
-    if entering or any(state == "running" for state, _ in states):
+    entering = []
+    if not shutting_down and not is_stopped:
+        answered = [part for part in unfinished if _is_answered(part)]
+        unfinished = [part for part in unfinished if not _is_answered(part)]
+        entering = _act_on(tx, answered, frame)
+    if entering or any(part.state == "running" for part in unfinished):
         return Entering(tuple(entering))
-    if states and is_stopped:
+    if unfinished and is_stopped:
         return Settled(_stop(tx, frame, shutting_down=shutting_down))
-    if states:
+    if unfinished:
         return Settled(_wait(tx, shutting_down=shutting_down))
     return Settled(_end(tx, frame, shutting_down=shutting_down))
 
 
-def _answered(tx: SessionTransaction, frame: stages.Frame) -> list[Enter]:
+def _is_answered(part: MessagePart) -> bool:
+    return part.state == "pending" and part.approval in ("approved", "denied")
+
+
+def _act_on(tx: SessionTransaction, answered: Sequence[MessagePart], frame: stages.Frame) -> list[Enter]:
     """Calls that a person answered: the denied ones fail here, the approved ones are entered."""
     entering = []
-    answered = MessagePart.objects.filter(
-        message_id=frame.message_id, state="pending", approval__in=("approved", "denied")
-    ).order_by("index")
     for part in answered:
         if part.approval == "denied":
             error, decided = planning.DENIED, None
@@ -253,9 +258,12 @@ def has_answers(tx: SessionTransaction) -> bool:
 
 def _end(tx: SessionTransaction, frame: stages.Frame, *, shutting_down: bool) -> bool:
     """All calls have ended: the step ends, and a run is owed if the model is to read the results."""
-    attempt = ProviderAttempt.objects.filter(message_id=frame.message_id, outcome="completed").latest(
-        "ordinal"
-    )
+    attempt = statements.fetch(
+        ProviderAttempt,
+        {"message_id": frame.message_id, "outcome": "completed"},
+        order_by="-ordinal",
+        limit=1,
+    )[0]
     usage = None if attempt.usage is None else Usage.model_validate(attempt.usage)
     tx.append(StepEnded(message=frame.message_id, finish=attempt.finish, usage=usage))
     if frame.has_steps_left:

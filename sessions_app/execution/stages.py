@@ -13,7 +13,7 @@ from sessions_app.agents import DEFAULT, AgentChoice, find_agent, get_agent
 from sessions_app.execution import retries
 from sessions_app.live import wakes
 from sessions_app.log import Held, SessionTransaction, session_transaction
-from sessions_app.models import Session, SessionMessage
+from sessions_app.models import Session, SessionMessage, statements
 from sessions_app.providers import registry
 from sessions_app.providers.port import ModelRequest, Provider
 from sessions_app.tools.port import Toolset
@@ -85,12 +85,10 @@ def begin(*, session_id: str, worker_id: str, now: datetime) -> Begun | ownershi
 
 def open_message(session_id: str) -> str | None:
     """The newest message whose step has not ended."""
-    return (
-        SessionMessage.objects.filter(session_id=session_id, completed_at=None)
-        .order_by("-seq")
-        .values_list("pk", flat=True)
-        .first()
+    newest = statements.first(
+        SessionMessage, {"session_id": session_id, "completed_at": None}, order_by="-seq"
     )
+    return None if newest is None else newest.pk
 
 
 def proceed(tx: SessionTransaction) -> bool:
@@ -134,10 +132,10 @@ def stop(tx: SessionTransaction, *, message: str | None = None) -> bool:
         return proceed(tx)
     if resume:
         inbox.promote_steers(tx)
-    newer = inbox.wanting_wake(session).filter(admitted_seq__gt=asked_at)
-    if not newer.exists() and inbox.has_pending(tx, up_to=asked_at):
+    has_newer = inbox.wants_wake(session, admitted_seq__gt=asked_at)
+    if not has_newer and inbox.has_pending(session.pk, up_to=asked_at):
         inbox.pause(tx, up_to=asked_at)
-    if newer.exists() or session.owed_at is not None:
+    if has_newer or session.owed_at is not None:
         return proceed(tx)
     ownership.give_up(tx)
     return False
@@ -174,7 +172,7 @@ def prepare(
     the step ended before there was a request: a Stop was asked for, or there is no model to ask.
     Raises FenceLost or SessionGone.
     """
-    session = Session.objects.filter(pk=held.session_id).first()
+    session = statements.first(Session, {"pk": held.session_id})
     if session is not None and session.inquiry:
         return Inquire(session.inquiry)
     try:

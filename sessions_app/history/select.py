@@ -4,28 +4,35 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Final, cast
 
-from django.db.models import Subquery
-from django.db.models.functions import Coalesce
+from django.db import connection
 
 from schema.attempts import Decision
 from schema.inputs import Origin
 from sessions_app.history.entries import Entry, PartEntry
-from sessions_app.models import MessagePart, ProviderAttempt, SessionMessage
+from sessions_app.models import MessagePart, ProviderAttempt, SessionMessage, statements
 
 SPOKEN: Final = ("user", "synthetic", "system", "assistant")
+
+_ATTEMPTS_SINCE_THE_NEWEST_PROMPT: Final = f"""
+    SELECT COUNT(*)
+    FROM {ProviderAttempt._meta.db_table} attempt JOIN {SessionMessage._meta.db_table} message
+    ON message.id = attempt.message_id
+    WHERE attempt.session_id = %s AND attempt.purpose = 'step' AND message.seq > COALESCE((
+        SELECT MAX(seq) FROM {SessionMessage._meta.db_table}
+        WHERE session_id = %s AND type = 'user' AND reverted_seq IS NULL
+    ), 0)
+"""  # noqa: S608, SLF001 - names of ours, values bound
 
 
 def select(session_id: str) -> tuple[Entry, ...]:
     """The visible messages that a model reads, in order; two statements, whatever their number."""
-    messages = list(
-        SessionMessage.objects.filter(session_id=session_id, reverted_seq=None, type__in=SPOKEN).order_by(
-            "seq"
-        )
+    messages = statements.fetch(
+        SessionMessage,
+        {"session_id": session_id, "reverted_seq": None, "type__in": SPOKEN},
+        order_by="seq",
     )
     parts: defaultdict[str, list[MessagePart]] = defaultdict(list)
-    for part in MessagePart.objects.filter(
-        message__session_id=session_id, message__reverted_seq=None, message__type__in=SPOKEN
-    ).order_by("message_id", "index"):
+    for part in statements.fetch(MessagePart, {"session_id": session_id}, order_by="index"):
         parts[part.message_id].append(part)
     return tuple(_entry(row, parts[row.pk]) for row in messages)
 
@@ -66,11 +73,7 @@ def _part(row: MessagePart) -> PartEntry:
 
 def attempts_for_newest_prompt(session_id: str) -> int:
     """How many attempts were made since the newest prompt of a person entered the transcript."""
-    newest = SessionMessage.objects.filter(session_id=session_id, type="user", reverted_seq=None).order_by(
-        "-seq"
-    )
-    return ProviderAttempt.objects.filter(
-        session_id=session_id,
-        purpose="step",
-        message__seq__gt=Coalesce(Subquery(newest.values("seq")[:1]), 0),
-    ).count()
+    with connection.cursor() as cursor:
+        cursor.execute(_ATTEMPTS_SINCE_THE_NEWEST_PROMPT, [session_id, session_id])
+        count: int = cursor.fetchone()[0]
+    return count

@@ -5,7 +5,6 @@ from sessions_app.inbox.change import change_delivery, withdraw
 from sessions_app.inbox.hold import (
     clear_revert,
     commit_revert,
-    has_pending,
     hold_undecided,
     lift,
     pause,
@@ -14,12 +13,12 @@ from sessions_app.inbox.hold import (
 )
 from sessions_app.inbox.owed import clear, owe, owe_inquiry
 from sessions_app.inbox.pending import (
+    has_pending,
     has_promotable,
     is_due,
-    pending,
     promotable,
-    waiting_calls,
-    wanting_wake,
+    waits_for_a_person,
+    wants_wake,
 )
 from sessions_app.inbox.promote import promote, promote_steers
 
@@ -39,13 +38,12 @@ __all__ = [
     "owe",
     "owe_inquiry",
     "pause",
-    "pending",
     "promotable",
     "promote",
     "promote_steers",
     "stage_revert",
     "unpark",
-    "waiting_calls",
-    "wanting_wake",
+    "waits_for_a_person",
+    "wants_wake",
     "withdraw",
 ]

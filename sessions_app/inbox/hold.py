@@ -3,7 +3,7 @@
 from typing import Literal
 
 from schema.events import RevertCleared, RevertCommitted, RevertStaged, SessionPaused, SessionUnpaused
-from sessions_app.inbox.pending import pending
+from sessions_app.inbox.pending import has_pending
 from sessions_app.log import SessionTransaction
 
 
@@ -18,12 +18,8 @@ def hold_undecided(tx: SessionTransaction) -> None:
 
     A pause stays a pause: what a person held, a decision does not let go.
     """
-    if tx.session.hold_reason != "paused" and has_pending(tx, up_to=tx.head_seq):
+    if tx.session.hold_reason != "paused" and has_pending(tx.session.pk, up_to=tx.head_seq):
         tx.set(hold_seq=tx.head_seq, hold_reason="undecided")
-
-
-def has_pending(tx: SessionTransaction, *, up_to: int) -> bool:
-    return pending(tx.session.pk).filter(admitted_seq__lte=up_to).exists()
 
 
 def lift(tx: SessionTransaction, *, because: Literal["prompt", "resume"]) -> None:
@@ -41,7 +37,7 @@ def stage_revert(tx: SessionTransaction, *, message_id: str) -> None:
     What held the session before keeps its reason: it holds on when the revert is cleared.
     """
     tx.append(RevertStaged(message=message_id))
-    if has_pending(tx, up_to=tx.head_seq):
+    if has_pending(tx.session.pk, up_to=tx.head_seq):
         tx.set(hold_seq=tx.head_seq, hold_reason=tx.session.hold_reason or "revert")
 
 

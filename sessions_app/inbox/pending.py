@@ -1,32 +1,28 @@
-"""What waits in the inbox."""
+"""What waits in the inbox. Conditions beside it are those of ``statements``."""
 
 from datetime import datetime
+from typing import Any
 
-from django.db.models import QuerySet
-
-from sessions_app.models import MessagePart, Session, SessionInput
-
-
-def pending(session_id: str) -> "QuerySet[SessionInput]":
-    """Inputs neither promoted nor withdrawn, in admission order."""
-    return SessionInput.objects.filter(session_id=session_id, promoted_seq=None, withdrawn_seq=None).order_by(
-        "admitted_seq"
-    )
+from sessions_app.models import MessagePart, Session, SessionInput, statements
 
 
-def promotable(session: Session) -> "QuerySet[SessionInput]":
-    """Pending and not held."""
-    rows = pending(session.pk)
-    return rows if session.hold_seq is None else rows.filter(admitted_seq__gt=session.hold_seq)
+def promotable(session: Session, **conditions: Any) -> list[SessionInput]:
+    """Inputs neither promoted, withdrawn nor held, in admission order."""
+    return statements.fetch(SessionInput, _promotable(session, conditions), order_by="admitted_seq")
 
 
-def wanting_wake(session: Session) -> "QuerySet[SessionInput]":
-    """Promotable inputs that start a drain by themselves; the others wait until one runs."""
-    return promotable(session).filter(wake=True)
+def has_promotable(session: Session, **conditions: Any) -> bool:
+    return statements.exists(SessionInput, _promotable(session, conditions))
 
 
-def has_promotable(session: Session) -> bool:
-    return promotable(session).exists()
+def wants_wake(session: Session, **conditions: Any) -> bool:
+    """Whether a promotable input starts a drain by itself; the others wait until one runs."""
+    return has_promotable(session, wake=True, **conditions)
+
+
+def has_pending(session_id: str, *, up_to: int) -> bool:
+    """Whether anything admitted up to that seq is neither promoted nor withdrawn, held or not."""
+    return statements.exists(SessionInput, {**_pending(session_id), "admitted_seq__lte": up_to})
 
 
 def is_due(session: Session, *, now: datetime) -> bool:
@@ -37,9 +33,19 @@ def is_due(session: Session, *, now: datetime) -> bool:
     """
     if session.owed_at is not None:
         return session.owed_at <= now
-    return wanting_wake(session).exists() and not waiting_calls(session.pk).exists()
+    return wants_wake(session) and not waits_for_a_person(session.pk)
 
 
-def waiting_calls(session_id: str) -> "QuerySet[MessagePart]":
-    """The calls that wait for a person."""
-    return MessagePart.objects.filter(session_id=session_id, ended_at=None, approval="waiting")
+def waits_for_a_person(session_id: str) -> bool:
+    return statements.exists(MessagePart, {"session_id": session_id, "ended_at": None, "approval": "waiting"})
+
+
+def _pending(session_id: str) -> dict[str, Any]:
+    return {"session_id": session_id, "promoted_seq": None, "withdrawn_seq": None}
+
+
+def _promotable(session: Session, conditions: dict[str, Any]) -> dict[str, Any]:
+    where = {**_pending(session.pk), **conditions}
+    if session.hold_seq is not None:
+        where["admitted_seq__gt"] = max(session.hold_seq, where.get("admitted_seq__gt", 0))
+    return where

@@ -15,14 +15,14 @@ def promote(tx: SessionTransaction) -> list[str]:
     A run is owed from here on, in the same transaction: a crash before the next request leaves the
     promoted input with the promise that it will be answered.
     """
-    waiting = list(promotable(tx.session))
+    waiting = promotable(tx.session)
     steers = [prompt for prompt in waiting if prompt.delivery == "steer"]
     return _promote(tx, steers or waiting[:1])
 
 
 def promote_steers(tx: SessionTransaction) -> list[str]:
     """Promote every promotable steer and leave the queue alone."""
-    return _promote(tx, promotable(tx.session).filter(delivery="steer"))
+    return _promote(tx, promotable(tx.session, delivery="steer"))
 
 
 def _promote(tx: SessionTransaction, prompts: Iterable[SessionInput]) -> list[str]:

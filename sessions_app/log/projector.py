@@ -480,9 +480,7 @@ def _decision(
 
 @_projects(events.RetryScheduled)
 def _retry_scheduled(target: Target, event: events.RetryScheduled, seq: int, at: datetime) -> None:
-    _change_open(
-        target, event, retry={"attempt": event.attempt, "at": event.at, "reason": event.reason}
-    )
+    _change_open(target, event, retry={"attempt": event.attempt, "at": event.at, "reason": event.reason})
 
 
 # Attempts

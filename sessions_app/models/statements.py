@@ -82,13 +82,15 @@ def exists(table: type[models.Model], where: Where) -> bool:
 def _rows(sql: str, values: Sequence[Any]) -> list[Any]:
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
-        return cursor.fetchall()
+        found: list[Any] = cursor.fetchall()
+    return found
 
 
 def _change(sql: str, values: Sequence[Any]) -> int:
     with connection.cursor() as cursor:
         cursor.execute(sql, values)
-        return cursor.rowcount
+        count: int = cursor.rowcount
+    return count
 
 
 def _values(rows: Sequence[models.Model]) -> list[Any]:
@@ -193,14 +195,18 @@ def _field(table: type[models.Model], name: str) -> Any:
 
 
 @cache
-def _loaded(table: type[models.Model], vendor: str) -> tuple[tuple[str, ...], tuple[tuple[int, Any, Any], ...]]:
+def _loaded(
+    table: type[models.Model], vendor: str
+) -> tuple[tuple[str, ...], tuple[tuple[int, Any, Any], ...]]:
     """The names of a row's values, and what turns some of them, by position, into Python's."""
-    readers = []
-    for index, field in enumerate(table._meta.concrete_fields):
-        column = field.get_col(table._meta.db_table)
-        for convert in (*connection.ops.get_db_converters(column), *column.get_db_converters(connection)):
-            readers.append((index, convert, column))
-    return tuple(field.attname for field in table._meta.concrete_fields), tuple(readers)
+    fields = table._meta.concrete_fields
+    columns = [field.get_col(table._meta.db_table) for field in fields]
+    readers = (
+        (index, convert, column)
+        for index, column in enumerate(columns)
+        for convert in (*connection.ops.get_db_converters(column), *column.get_db_converters(connection))
+    )
+    return tuple(field.attname for field in fields), tuple(readers)
 
 
 def _read(row: Sequence[Any], readers: Sequence[tuple[int, Any, Any]]) -> list[Any]:
@@ -215,5 +221,6 @@ def _name(table: type[models.Model]) -> str:
     return _quoted(table._meta.db_table)
 
 
-def _quoted(name: str) -> str:
+def _quoted(name: str | None) -> str:
+    assert name
     return f'"{name}"'

@@ -37,19 +37,19 @@ def _end_waiting_step(tx: SessionTransaction, *, resume: bool) -> bool:
     tx.append(stages.interrupted(message_id, "user"))
     tx.append(ExecutionInterrupted(message=message_id, reason="user"))
     inbox.clear(tx)
-    if resume and inbox.promotable(tx.session).filter(delivery="steer", wake=True).exists():
+    if resume and inbox.wants_wake(tx.session, delivery="steer"):
         wakes.enqueue(tx)
-    elif inbox.has_pending(tx, up_to=tx.head_seq):
+    elif inbox.has_pending(tx.session.pk, up_to=tx.head_seq):
         inbox.pause(tx, up_to=tx.head_seq)
     return True
 
 
 def _pause(tx: SessionTransaction, *, resume: bool) -> bool:
     """Nobody owns the session: what is about to run is held at once, but for steers that are to go on."""
-    if tx.session.owed_at is None and not inbox.wanting_wake(tx.session).exists():
+    if tx.session.owed_at is None and not inbox.wants_wake(tx.session):
         return False
     inbox.clear(tx)
-    if resume and inbox.wanting_wake(tx.session).filter(delivery="steer").exists():
+    if resume and inbox.wants_wake(tx.session, delivery="steer"):
         wakes.enqueue(tx)
     else:
         inbox.pause(tx, up_to=tx.head_seq)

@@ -78,7 +78,7 @@ def test_the_same_text_under_two_ids_is_two_prompts() -> None:
 
     ids = [world.prompt(session_id, "Again") for _ in range(2)]
 
-    assert list(inbox.pending(session_id).values_list("pk", flat=True)) == ids
+    assert list(world.pending(session_id).values_list("pk", flat=True)) == ids
 
 
 def test_a_prompt_for_a_session_that_is_gone_is_refused() -> None:
@@ -181,7 +181,7 @@ def test_a_retry_of_a_withdrawn_prompt_returns_its_state_and_does_not_bring_it_b
 
     assert (again.created, again.prompt.withdrawn_seq) == (False, 3)
     assert world.wakes() == []
-    assert not inbox.pending(session_id).exists()
+    assert not world.pending(session_id).exists()
 
 
 def test_a_retry_is_compared_with_the_delivery_it_was_admitted_with() -> None:
@@ -261,7 +261,7 @@ def test_the_ids_of_a_deleted_session_stay_taken() -> None:
         with pytest.raises(PromptConflict):
             send(session_id, message_id=taken)
 
-    assert not inbox.pending(session_id).exists()
+    assert not world.pending(session_id).exists()
 
 
 def test_an_id_whose_session_is_deleted_at_this_moment_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -271,7 +271,7 @@ def test_an_id_whose_session_is_deleted_at_this_moment_is_refused(monkeypatch: p
     with pytest.raises(PromptConflict):
         send(session_id)
 
-    assert not inbox.pending(session_id).exists()
+    assert not world.pending(session_id).exists()
 
 
 # Wakes
@@ -288,7 +288,7 @@ def test_a_prompt_and_its_wake_commit_together_or_not_at_all(monkeypatch: pytest
         with pytest.raises(OSError):
             send(session_id)
     assert world.wakes() == []
-    assert not inbox.pending(session_id).exists()
+    assert not world.pending(session_id).exists()
 
     send(session_id)
 

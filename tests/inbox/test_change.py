@@ -105,7 +105,7 @@ def test_a_switched_prompt_keeps_its_place_and_its_wake() -> None:
     changed = change(session_id, second, "steer")
 
     assert (changed.delivery, changed.delivery_admitted) == ("steer", "queue")
-    assert [row.pk for row in inbox.pending(session_id)] == [first, second]
+    assert [row.pk for row in world.pending(session_id)] == [first, second]
     assert world.event_types(session_id)[-1] == "prompt.delivery_changed"
     assert world.wakes() == [session_id]
 

@@ -29,7 +29,7 @@ def test_all_steers_enter_in_the_order_of_their_admission_and_the_queue_waits() 
 
     assert promote(held) == steers
     assert transcript(session_id) == steers
-    assert [row.pk for row in inbox.pending(session_id)] == [queued]
+    assert [row.pk for row in world.pending(session_id)] == [queued]
 
 
 def test_without_steers_one_queued_prompt_enters_and_the_next_one_waits() -> None:
@@ -63,7 +63,7 @@ def test_what_is_held_is_passed_over_and_what_came_later_enters() -> None:
 
     assert promote(held) == [newer]
     assert promote(held) == []
-    assert [row.pk for row in inbox.pending(session_id)] == [held_steer, held_queued]
+    assert [row.pk for row in world.pending(session_id)] == [held_steer, held_queued]
 
 
 def test_once_a_drain_runs_it_promotes_also_what_wanted_no_wake() -> None:
@@ -160,7 +160,7 @@ def test_an_undecided_outcome_holds_what_waits_now_and_nothing_if_nothing_waits(
     assert world.row(idle.session_id).hold_seq is None
     session = world.row(waiting.session_id)
     assert (session.hold_reason, list(inbox.promotable(session))) == ("undecided", [])
-    assert [row.pk for row in inbox.pending(waiting.session_id)] == [message_id]
+    assert [row.pk for row in world.pending(waiting.session_id)] == [message_id]
 
 
 def test_lifting_lets_everything_go_and_lifting_nothing_says_nothing() -> None:

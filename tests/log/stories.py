@@ -113,7 +113,7 @@ class Story:
         ).first()
 
     def pending(self, choice: int) -> SessionInput | None:
-        rows = list(inbox.pending(self.session_id))
+        rows = list(world.pending(self.session_id))
         return rows[choice % len(rows)] if rows else None
 
 

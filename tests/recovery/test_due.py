@@ -51,7 +51,7 @@ def paused() -> str:
 
 def withdrawn() -> str:
     session_id = waiting()
-    pending = inbox.pending(session_id).get()
+    pending = world.pending(session_id).get()
     inbox.withdraw(session_id=session_id, message_id=pending.pk, now=world.NOW)
     return session_id
 
@@ -202,7 +202,7 @@ def test_a_session_deleted_after_it_was_found_is_passed_over(monkeypatch: pytest
 
 def test_a_session_taken_after_it_was_found_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
     taken, served = owned(), waiting()
-    inbox.withdraw(session_id=served, message_id=inbox.pending(served).get().pk, now=world.NOW)
+    inbox.withdraw(session_id=served, message_id=world.pending(served).get().pk, now=world.NOW)
     world.forget_queue()
     monkeypatch.setattr(discovery, "find_due", lambda **_: [taken, served])
 

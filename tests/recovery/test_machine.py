@@ -96,7 +96,7 @@ class Conversation(RuleBasedStateMachine):
 
     @rule(choice=small)
     def withdraws(self, choice: int) -> None:
-        pending = list(inbox.pending(self.id).filter(origin="user"))
+        pending = list(world.pending(self.id).filter(origin="user"))
         if pending:
             try:
                 inbox.withdraw(session_id=self.id, message_id=pending[choice % len(pending)].pk, now=self.now)
@@ -343,7 +343,7 @@ class Conversation(RuleBasedStateMachine):
             return
         turns = history.lower(history.select(self.id), model=MODEL)
         assert not isinstance(turns[-1], AssistantTurn)
-        if not inbox.waiting_calls(self.id).exists():
+        if not inbox.waits_for_a_person(self.id):
             assert_paired(turns)
 
     @invariant()
@@ -377,7 +377,7 @@ class Conversation(RuleBasedStateMachine):
 
     def _assert_answered(self) -> None:
         """Nobody stopped it, nobody is asked: then the last word is not the user's."""
-        if self.was_stopped or ownership.has_undecided(self.id) or inbox.waiting_calls(self.id).exists():
+        if self.was_stopped or ownership.has_undecided(self.id) or inbox.waits_for_a_person(self.id):
             return
         spoken = SessionMessage.objects.filter(
             session_id=self.id, type__in=("user", "synthetic", "assistant")

@@ -134,7 +134,7 @@ def test_a_users_prompt_at_once_is_kept_and_at_most_one_continuation_beside_it()
     for lost, recovery, message in against(20, lost_stream, prompt):
         assert recovery.outcome == "claimed"
         assert_holds(lost)
-        assert message in inbox.pending(lost.id).values_list("pk", flat=True)
+        assert message in world.pending(lost.id).values_list("pk", flat=True)
         assert lost.row.hold_seq is None
         assert set(world.wakes()) == {lost.id}
 

@@ -532,7 +532,7 @@ def test_an_unknown_side_effect_waits_for_a_person_and_holds_what_was_pending() 
     assert world.input_row(queued).promoted_seq is None
     losses.person_prompts(lost.id, "Never mind")
     assert lost.row.hold_seq is None
-    assert inbox.promotable(lost.row).count() == 2
+    assert len(inbox.promotable(lost.row)) == 2
 
 
 def test_off_leaves_it_idle_with_the_unknown_shown_and_decidable() -> None:

@@ -203,7 +203,7 @@ def test_a_stop_of_what_is_about_to_run_pauses_it_at_once() -> None:
         session = world.row(each)
         assert (session.hold_reason, session.owed_at) == ("paused", None)
         assert not inbox.is_due(session, now=world.after(3600))
-    assert [row.pk for row in inbox.pending(session_id)] == [waiting]
+    assert [row.pk for row in world.pending(session_id)] == [waiting]
 
 
 def test_a_stop_or_resume_of_a_session_that_is_gone_is_refused() -> None:
@@ -286,7 +286,7 @@ def test_a_prompt_against_a_stop_without_an_owner_is_never_lost_nor_left_asleep(
             assert sent == message_id
             outcomes.add(interrupted)
             session = world.row(session_id)
-            assert inbox.pending(session_id).filter(pk=message_id).exists()
+            assert world.pending(session_id).filter(pk=message_id).exists()
             if interrupted:
                 assert session.hold_reason == "paused"
                 assert not inbox.is_due(session, now=world.NOW)

@@ -109,6 +109,13 @@ def row(session_id: str) -> Session:
     return Session.objects.get(pk=session_id)
 
 
+def pending(session_id: str) -> "models.QuerySet[SessionInput]":
+    """What is neither promoted nor withdrawn, in admission order."""
+    return SessionInput.objects.filter(session_id=session_id, promoted_seq=None, withdrawn_seq=None).order_by(
+        "admitted_seq"
+    )
+
+
 def input_row(message_id: str) -> SessionInput:
     return SessionInput.objects.get(pk=message_id)
 
