@@ -1,4 +1,4 @@
-"""Decisions by forms: each view calls one verb and shows the chat again, with what was refused."""
+"""Decisions and inquiries by forms: each view calls one verb and shows the chat again, with what was refused."""
 
 from collections.abc import Callable
 from typing import Final, cast, get_args
@@ -12,12 +12,16 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_POST
 
-from recovery import decisions
+from recovery import decisions, inquiries
 from schema.problems import Problem
 from schema.text import clean
 from sessions_app import log, sessions
+from sessions_app.models import MessagePart, ProviderAttempt
+from sessions_app.web import cards
 from sessions_app.web.headers import page
 
+ASK: Final = "ask"
+"""A button beside the decisions. It decides nothing."""
 MAX_REASON_CHARACTERS: Final = 500
 MAX_RESULT_CHARACTERS: Final = 32_000
 
@@ -28,9 +32,17 @@ signed_in = login_required(login_url="web:sign-in")
 @signed_in
 @require_POST
 def decide_attempt(request: HttpRequest, attempt_id: str) -> HttpResponse:
-    """Abandon or retry. Sending the form twice decides once and tells the second who decided."""
+    """Abandon or retry, or have the provider asked. Sending the form twice decides once and tells the second who decided."""
     attempt = sessions.attempts_of(user_id=_user(request).pk).filter(pk=clean(attempt_id)).first()
     action = request.POST.get("action")
+    if attempt is not None and action == ASK:
+        return _ask(
+            request,
+            attempt,
+            ask=lambda: inquiries.ask_about_attempt(
+                session_id=attempt.session_id, attempt_id=attempt_id, now=timezone.now()
+            ),
+        )
     if attempt is None or action not in get_args(decisions.AttemptAction):
         return _nowhere(request)
     return _decide(
@@ -52,9 +64,17 @@ def decide_attempt(request: HttpRequest, attempt_id: str) -> HttpResponse:
 @signed_in
 @require_POST
 def decide_call(request: HttpRequest, call_id: str) -> HttpResponse:
-    """Approve or deny a waiting call, or say what became of an unknown one."""
+    """Approve or deny a waiting call, say what became of an unknown one, or have its tool asked."""
     call = sessions.calls_of(user_id=_user(request).pk).filter(pk=clean(call_id)).first()
     action = request.POST.get("action")
+    if call is not None and action == ASK:
+        return _ask(
+            request,
+            call,
+            ask=lambda: inquiries.ask_about_call(
+                session_id=call.session_id, call_id=call_id, now=timezone.now()
+            ),
+        )
     if call is None or action not in get_args(decisions.CallAction):
         return _nowhere(request)
     given = clean(request.POST.get("result", "")).strip()[:MAX_RESULT_CHARACTERS]
@@ -73,6 +93,18 @@ def decide_call(request: HttpRequest, call_id: str) -> HttpResponse:
             now=timezone.now(),
         ),
     )
+
+
+def _ask(
+    request: HttpRequest, unknown: ProviderAttempt | MessagePart, *, ask: Callable[[], None]
+) -> HttpResponse:
+    def ask_and_tell() -> None:
+        ask()
+        unknown.refresh_from_db()
+        if unknown.decision is None and unknown.state in ("unknown", "error"):
+            messages.info(request, cards.ASKED)
+
+    return _decide(request, unknown.session_id, anchor=unknown.pk, decide=ask_and_tell)
 
 
 def _decide(

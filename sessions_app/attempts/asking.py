@@ -20,6 +20,11 @@ def find_askable(attempt: ProviderAttempt) -> port.Askable | None:
     return find_keeper(attempt.provider) if attempt.provider_response_id else None
 
 
+def can_be_asked(attempt: ProviderAttempt) -> bool:
+    """Whether its outcome is unknown and its provider may know it."""
+    return attempt.state == "unknown" and find_askable(attempt) is not None
+
+
 def find_keeper(provider: str) -> port.Askable | None:
     """The provider of this name, if it keeps its responses."""
     try:

@@ -53,6 +53,9 @@ class Session(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["user", "-active_at", "-id"], name="session_list"),
+            models.Index(
+                fields=["user", "-active_at", "-id"], name="session_pinned", condition=models.Q(pinned=True)
+            ),
             models.Index(fields=["owner"], name="session_owned", condition=models.Q(owner__isnull=False)),
             models.Index(fields=["owed_at"], name="session_owed", condition=models.Q(owed_at__isnull=False)),
             models.Index(

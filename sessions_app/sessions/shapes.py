@@ -6,8 +6,10 @@ from datetime import datetime
 from typing import Any
 
 from schema.status import Status
+from sessions_app.attempts import asking
 from sessions_app.log import StoredEvent
 from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage
+from sessions_app.tools import reconcile
 
 Shape = dict[str, Any]
 
@@ -161,6 +163,7 @@ def _call_shape(part: MessagePart) -> Shape:
         "overflow": part.overflow or None,
         "error": part.error or None,
         "decision": part.decision,
+        "can_be_asked": reconcile.can_be_asked(part),
         "text": "",
     }
 
@@ -198,6 +201,7 @@ def attempt_shape(attempt: ProviderAttempt) -> Shape:
         "settled_at": _maybe(attempt.settled_at),
         "unknown_at": _maybe(attempt.unknown_at),
         "decision": attempt.decision,
+        "can_be_asked": asking.can_be_asked(attempt),
     }
 
 

@@ -23,7 +23,6 @@ class _Found:
     unknown: list[str] = field(default_factory=list)
     unknown_calls: list[str] = field(default_factory=list)
     waiting_calls: list[str] = field(default_factory=list)
-    retry: Retry | None = None
 
 
 def get_status(session: Session, *, now: datetime) -> Status:
@@ -46,8 +45,16 @@ def statuses(sessions: Sequence[Session], *, now: datetime) -> dict[str, Status]
     ids = [session.pk for session in sessions]
     found = _look(ids)
     of_agent = Agent.objects.filter(pk=OuterRef("agent")).values("recovery_policy")
-    rows = Session.objects.select_related("owner").annotate(agent_policy=Subquery(of_agent)).in_bulk(ids)
-    return {pk: _status(row, found[pk], asks=_asks(row), now=now) for pk, row in rows.items()}
+    unfinished = SessionMessage.objects.filter(session_id=OuterRef("pk"), completed_at=None)
+    rows = (
+        Session.objects.select_related("owner")
+        .annotate(
+            agent_policy=Subquery(of_agent),
+            open_retry=Subquery(unfinished.order_by("-seq").values("retry")[:1]),
+        )
+        .in_bulk(ids)
+    )
+    return {pk: _status(row, found[pk], now=now) for pk, row in rows.items()}
 
 
 def _asks(session: Any) -> bool:
@@ -70,7 +77,6 @@ def _look(ids: Sequence[str]) -> dict[str, _Found]:
             entry.queue = row["count"]
         entry.newest_wanting_wake = max(entry.newest_wanting_wake, row["newest"] or 0)
     _look_at_what_is_open(ids, found)
-    _look_at_retries(ids, found)
     return found
 
 
@@ -105,22 +111,16 @@ def _look_at_what_is_open(ids: Sequence[str], found: dict[str, _Found]) -> None:
         getattr(found[session_id], where).append(pk)
 
 
-def _look_at_retries(ids: Sequence[str], found: dict[str, _Found]) -> None:
-    messages = SessionMessage.objects.filter(session_id__in=ids, completed_at=None)
-    for session_id, retry in messages.values_list("session_id", "retry"):
-        if retry is not None:
-            found[session_id].retry = Retry.model_validate(retry)
-
-
-def _status(session: Session, found: _Found, *, asks: bool, now: datetime) -> Status:
+def _status(session: Any, found: _Found, *, now: datetime) -> Status:
+    retry = None if session.open_retry is None else Retry.model_validate(session.open_retry)
     owner_alive = session.owner is not None and not ownership.prove_death(session.owner, now=now)
     facts = Facts(
         owned=session.owner_id is not None,
         owner_alive=owner_alive,
-        retry=owner_alive and found.retry is not None,
+        retry=owner_alive and retry is not None,
         waiting=bool(found.waiting_calls),
         parked=session.parked,
-        undecided=asks and not session.inquiry and bool(found.unknown or found.unknown_calls),
+        undecided=_asks(session) and not session.inquiry and bool(found.unknown or found.unknown_calls),
         due=session.owed_at is not None or found.newest_wanting_wake > (session.hold_seq or 0),
     )
     return Status(
@@ -132,7 +132,7 @@ def _status(session: Session, found: _Found, *, asks: bool, now: datetime) -> St
         paused=session.hold_reason == "paused",
         parked=session.parked,
         attempt=found.unsettled[-1] if found.unsettled else None,
-        retry=found.retry,
+        retry=retry,
         unknown=Unknown(attempts=tuple(found.unknown), tools=tuple(found.unknown_calls)),
         waiting=tuple(found.waiting_calls),
     )

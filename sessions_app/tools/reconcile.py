@@ -17,6 +17,17 @@ CANNOT_TELL: Final = Reconciled(happened="cannot_tell")
 MAX_OUTPUT_CHARACTERS: Final = 32_000
 
 
+def can_be_asked(call: MessagePart) -> bool:
+    """Whether what became of the call is unknown, nobody has said it, and its tool may know it."""
+    if call.unknown_at is None or call.decision is not None:
+        return False
+    try:
+        get_reconcile(call)
+    except (CannotAsk, registry.UnusableTool, registry.DuplicateTool):
+        return False
+    return True
+
+
 def get_reconcile(call: MessagePart) -> Reconcile:
     """How the tool of this call is asked. Raises CannotAsk when it offers nothing of the kind."""
     if call.hosted:

@@ -35,6 +35,7 @@ _FACTS: Final = (
     "earlier",
     "unknown",
     "decision",
+    "can_be_asked",
 )
 
 

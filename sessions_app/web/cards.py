@@ -57,6 +57,14 @@ ACTIONS: Final[dict[str, list[dict[str, Any]]]] = {
         {"value": "deny", "label": "Deny", "confirm": False},
     ],
 }
+ASKS: Final[dict[str, dict[str, Any]]] = {
+    "attempt": {"value": "ask", "label": "Check with provider", "confirm": False},
+    "call": {"value": "ask", "label": "Check with the tool", "confirm": False},
+}
+"""Offered first where somebody may know what really happened."""
+ASKED: Final = (
+    "It was asked, and does not tell so far. The outcome stays unknown until it does, or until you decide."
+)
 STEPS: Final[dict[str, str]] = {
     "prepared": "Prepared",
     "sent": "Sent",
@@ -75,6 +83,8 @@ def tables() -> dict[str, object]:
         "what": WHAT,
         "risks": RISKS,
         "actions": ACTIONS,
+        "asks": ASKS,
+        "asked": ASKED,
         "steps": STEPS,
         "banner": BANNER,
     }
@@ -96,6 +106,7 @@ def attempt_facts(attempt: Shape) -> Shape:
         "reason": (attempt["error"] or {}).get("reason", ""),
         "answered": attempt["headers_at"] is not None,
         "decision": attempt["decision"],
+        "can_be_asked": attempt["can_be_asked"],
     }
 
 
@@ -114,7 +125,7 @@ def _attempt(message: Shape, attempt: Shape, *, is_newest: bool) -> Shape:
             _step("received", "unknown", count=received),
         ],
         "risk": RISKS[key],
-        "actions": ACTIONS[key],
+        "actions": _actions(key, asks="attempt" if facts["can_be_asked"] else None),
         "decision": facts["decision"],
     }
 
@@ -133,10 +144,14 @@ def of_call(part: Shape, *, is_newest: bool) -> Shape | None:
         "what": WHAT[key],
         "steps": steps if kind == "call" else [],
         "risk": RISKS[kind],
-        "actions": ACTIONS[key],
+        "actions": _actions(key, asks="call" if kind == "call" and part["can_be_asked"] else None),
         "decision": part["decision"],
         "earlier": part["earlier"] or "",
     }
+
+
+def _actions(key: str, *, asks: str | None) -> list[dict[str, Any]]:
+    return ACTIONS[key] if asks is None else [ASKS[asks], *ACTIONS[key]]
 
 
 def kind_of(part: Shape) -> str | None:

@@ -1,18 +1,24 @@
-"""Changing a chat by forms: rename, pin, archive, switch the model, say something else, delete."""
+"""Changing a chat by forms: rename, pin, archive, choose agent and model, say something else, delete."""
 
-from typing import Any, Final, cast
+from datetime import datetime
+from typing import Any, Final, Protocol, cast
+from urllib.parse import urlencode
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from schema.problems import Problem, SessionNotFound
+from schema.text import clean
 from sessions_app import log, sessions
 from sessions_app.models import Session
+from sessions_app.sessions import revert
+from sessions_app.web import pickers
 from sessions_app.web.headers import page
 
 _TRUTH: Final = {"true": True, "false": False}
@@ -32,14 +38,24 @@ def change(request: HttpRequest, session_id: str) -> HttpResponseBase:
         return nowhere(request)
     except Problem as refused:
         messages.warning(request, refused.detail)
-    return redirect("web:chat", session_id)
+    return _back(request, session_id)
+
+
+def _back(request: HttpRequest, session_id: str) -> HttpResponseBase:
+    """To the chat, with the list of chats as it was narrowed down."""
+    address = reverse("web:chat", args=[session_id])
+    query = clean(request.GET.get("q", ""))
+    return redirect(f"{address}?{urlencode({'q': query})}" if query else address)
 
 
 def _changes(request: HttpRequest) -> dict[str, Any]:
     given: dict[str, Any] = {}
-    for name in ("title", "model"):
+    for name in ("title", "agent", "model"):
         if text := request.POST.get(name, "").strip():
             given[name] = text
+    policy = request.POST.get("recovery_policy")
+    if policy in pickers.POLICIES:
+        given["recovery_policy"] = "" if policy == pickers.BY_DEFAULT else policy
     for name in ("pinned", "archived"):
         if (said := request.POST.get(name)) in _TRUTH:
             given[name] = _TRUTH[said]
@@ -65,7 +81,38 @@ def resend(request: HttpRequest, session_id: str) -> HttpResponseBase:
         return nowhere(request)
     except Problem as refused:
         messages.warning(request, refused.detail)
-    return redirect("web:chat", session_id)
+    return _back(request, session_id)
+
+
+@page
+@signed_in
+@require_POST
+def keep(request: HttpRequest, session_id: str) -> HttpResponseBase:
+    """Nothing is hidden by the next message after all."""
+    return _do(request, session_id, revert.clear)
+
+
+@page
+@signed_in
+@require_POST
+def resume(request: HttpRequest, session_id: str) -> HttpResponseBase:
+    """Go on: with what was paused, or with an answer that was stopped."""
+    return _do(request, session_id, sessions.resume)
+
+
+class _Verb(Protocol):
+    def __call__(self, *, session_id: str, now: datetime) -> object: ...
+
+
+def _do(request: HttpRequest, session_id: str, verb: _Verb) -> HttpResponseBase:
+    try:
+        _own(request, session_id)
+        verb(session_id=session_id, now=timezone.now())
+    except (SessionNotFound, log.SessionGone):
+        return nowhere(request)
+    except Problem as refused:
+        messages.warning(request, refused.detail)
+    return _back(request, session_id)
 
 
 def _text(request: HttpRequest, session: Session, replaced: str) -> str:

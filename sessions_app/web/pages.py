@@ -1,7 +1,7 @@
 """The pages of the chat. Each view makes one call and renders its result."""
 
 import re
-from typing import Any, Final, cast
+from typing import Any, Final, cast, get_args
 
 from django.contrib.auth.decorators import login_required
 from django.contrib.auth.models import User
@@ -11,12 +11,14 @@ from django.template.loader import render_to_string
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
+from schema.events import RecoveryPolicy
 from schema.inputs import Delivery
+from schema.limits import MAX_NAME_CHARACTERS
 from schema.problems import Problem, SessionNotFound
 from schema.text import clean
 from sessions_app import identity, log, sessions
-from sessions_app.providers import registry
-from sessions_app.web import first_run, snapshot, words
+from sessions_app.models import Session
+from sessions_app.web import first_run, pickers, snapshot, words
 from sessions_app.web.headers import page
 
 SUGGESTIONS: Final = (
@@ -50,32 +52,65 @@ def home(request: HttpRequest) -> HttpResponseBase:
 
 @signed_in
 def _new_chat(request: HttpRequest, *, problem: str = "", text: str = "", status: int = 200) -> HttpResponse:
-    beside = snapshot.beside(
-        user_id=_user_id(request),
-        cursor=request.GET.get("chats", ""),
-        query=clean(request.GET.get("q", ""))[:_MOST_QUERY_CHARACTERS],
-        now=timezone.now(),
-    )
+    chosen = _chosen(request)
     context = {
-        "beside": beside,
+        "beside": _beside(request),
         "suggestions": SUGGESTIONS,
         "new_session_id": identity.new_session_id(),
+        "chosen": chosen.items(),
+        "pickers": pickers.pickers(chosen),
         **_composer(problem=problem, text=text),
     }
     return _render(request, "chat/new.html", context, status=status)
+
+
+def _beside(request: HttpRequest) -> snapshot.Beside:
+    return snapshot.beside(
+        user_id=_user_id(request),
+        cursor=request.GET.get("chats", ""),
+        query=_query(request),
+        now=timezone.now(),
+    )
+
+
+def _query(request: HttpRequest) -> str:
+    return clean(request.GET.get("q", ""))[:_MOST_QUERY_CHARACTERS]
+
+
+def _chosen(request: HttpRequest) -> pickers.Chosen:
+    """What the address or the form says of a chat that does not exist yet."""
+    given = request.POST if request.method == "POST" else request.GET
+    policy = given.get("recovery_policy", "")
+    return pickers.Chosen(
+        agent=clean(given.get("agent", ""))[:MAX_NAME_CHARACTERS],
+        model=clean(given.get("model", "")).strip()[:MAX_NAME_CHARACTERS],
+        recovery_policy=policy if policy in get_args(RecoveryPolicy) else "",
+    )
+
+
+@page
+@signed_in
+@require_GET
+def chats(request: HttpRequest) -> HttpResponse:
+    """The list of chats by itself, for a page that has been open for a while."""
+    context = {"beside": _beside(request), "current": request.GET.get("current", "")}
+    return _render(request, "chat/_chats.html", context, status=200)
 
 
 @signed_in
 def _start(request: HttpRequest) -> HttpResponseBase:
     """Without scripts: create the session and send its first prompt. Sending the form twice does it once."""
     text = request.POST.get("text", "")
-    now = timezone.now()
+    chosen = _chosen(request)
     try:
         created = sessions.create(
             user_id=_user_id(request),
             session_id=request.POST.get("session") or None,
             title=words.title_of(text),
-            now=now,
+            agent=chosen.agent or None,
+            model=chosen.model or None,
+            recovery_policy=cast("RecoveryPolicy | None", chosen.recovery_policy or None),
+            now=timezone.now(),
         )
         _admit(request, session_id=created.session.pk)
     except Problem as problem:
@@ -128,6 +163,7 @@ def _chat(
             session_id=session_id,
             before=_seq(request.GET.get("before", "")),
             cursor=request.GET.get("chats", ""),
+            query=_query(request),
             now=timezone.now(),
         )
     except SessionNotFound:
@@ -136,11 +172,16 @@ def _chat(
         "chat": shown,
         "beside": shown.beside,
         "current": shown.session.pk,
+        "pickers": pickers.pickers(_chosen_by(shown.session)),
         **_composer(problem=problem, text=text),
     }
     if editing and (earlier := shown.text_of(editing)):
         context |= {"editing": editing, "draft": earlier}
     return _render(request, "chat/chat.html", context, status=status)
+
+
+def _chosen_by(session: Session) -> pickers.Chosen:
+    return pickers.Chosen(agent=session.agent, model=session.model, recovery_policy=session.recovery_policy)
 
 
 def _render(request: HttpRequest, template: str, context: dict[str, Any], *, status: int) -> HttpResponse:
@@ -151,7 +192,6 @@ def _render(request: HttpRequest, template: str, context: dict[str, Any], *, sta
 
 def _composer(*, problem: str, text: str) -> dict[str, Any]:
     return {
-        "models": [model.name for model in registry.available()],
         "new_message_id": identity.new_message_id(),
         "problem": problem,
         "draft": text,

@@ -1,5 +1,7 @@
-"""A person's own settings: the theme, the password, tokens for the API."""
+"""A person's own settings: how pages look, the password, tokens for the API."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, cast
 
 from django.contrib import messages
@@ -17,8 +19,25 @@ from sessions_app.access import tokens
 from sessions_app.models import ApiToken
 from sessions_app.web.headers import page
 
-THEMES: Final = {"": "As the system", "light": "Light", "dark": "Dark"}
-_COOKIE: Final = "theme"
+
+@dataclass(frozen=True, kw_only=True)
+class Look:
+    """Something that a browser keeps in a cookie, and its choices; the first is the default, and empty."""
+
+    name: str
+    label: str
+    choices: Mapping[str, str]
+
+
+LOOKS: Final = (
+    Look(name="theme", label="Theme", choices={"": "As the system", "light": "Light", "dark": "Dark"}),
+    Look(name="density", label="Density", choices={"": "Comfortable", "compact": "Compact"}),
+    Look(
+        name="reasoning",
+        label="Reasoning of the model",
+        choices={"": "Folded to one line", "open": "Open while it is written"},
+    ),
+)
 _YEAR_SECONDS: Final = 365 * 24 * 3600
 _MOST_NAME_CHARACTERS: Final = 100
 
@@ -46,8 +65,10 @@ def _show(
     context = {
         "form": shown,
         "secret": secret,
-        "theme": request.COOKIES.get(_COOKIE, ""),
-        "themes": THEMES.items(),
+        "looks": [
+            {"look": look, "choices": look.choices.items(), "chosen": request.COOKIES.get(look.name, "")}
+            for look in LOOKS
+        ],
         "tokens": ApiToken.objects.filter(user_id=user.pk, revoked_at=None).order_by("-created_at"),
     }
     return render(request, "account/settings.html", context, status=status)
@@ -56,12 +77,14 @@ def _show(
 @page
 @signed_in
 @require_POST
-def theme(request: HttpRequest) -> HttpResponseBase:
+def looks(request: HttpRequest) -> HttpResponseBase:
     """Kept by this browser."""
-    chosen = request.POST.get("theme", "")
     response = redirect("web:settings")
-    if chosen in THEMES:
-        response.set_cookie(_COOKIE, chosen, max_age=_YEAR_SECONDS, samesite="Lax")
+    for look in LOOKS:
+        chosen = request.POST.get(look.name, "")
+        if chosen in look.choices:
+            response.set_cookie(look.name, chosen, max_age=_YEAR_SECONDS, samesite="Lax")
+    messages.success(request, "Saved for this browser.")
     return response
 
 

@@ -1,32 +1,39 @@
-"""The list of chats beside the transcript: newest first, fifty at a time, grouped by day."""
+"""The list of chats beside the transcript: the pinned, then fifty at a time, newest first, grouped by day."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Q
+from django.db.models import OuterRef, Q, Subquery
 from django.utils.dateparse import parse_datetime
 
 from schema.status import Status
 from sessions_app import sessions
-from sessions_app.sessions import undecided
+from sessions_app.models import SessionMessage
+from sessions_app.sessions import shapes, undecided
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from sessions_app.models import Session
 
 PAGE: Final = 50
+MOST_PINNED: Final = 100
 ARCHIVED: Final = "archived:"
 NEEDS_DECISION: Final = "needs:decision"
-_MARKS: Final = {
+MARKS: Final[dict[str, tuple[str, str]]] = {
     "busy": ("running", "Running"),
     "queued": ("running", "Queued"),
     "retrying": ("running", "Trying again"),
     "waiting": ("decision", "Waiting for you"),
     "needs_decision": ("decision", "Outcome unknown"),
     "orphaned": ("decision", "Interrupted"),
+    "failed": ("failed", "The answer failed"),
+    "unread": ("unread", "New since you were here"),
 }
+"""By the state of the session, then by how its newest answer ended; what is unread the browser knows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,8 +41,11 @@ class Row:
     id: str
     title: str
     mark: str
-    """running, decision or empty: the shape and colour of the dot."""
+    """running, decision, failed or empty: the shape and colour of the dot."""
     words: str
+    pinned: bool
+    archived: bool
+    active_at: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +58,16 @@ class Group:
 class Window:
     """Some of the user's sessions, and where the list goes on."""
 
+    pinned: list["Session"]
+    """All of them, on the newest window that nothing narrows down."""
     sessions: list["Session"]
     older: str
     """The cursor of the next older window; empty when there is none."""
     is_newest: bool
+
+    @property
+    def all(self) -> list["Session"]:
+        return [*self.pinned, *self.sessions]
 
 
 def read(*, user_id: int, cursor: str = "", query: str = "") -> Window:
@@ -59,27 +75,50 @@ def read(*, user_id: int, cursor: str = "", query: str = "") -> Window:
 
     ``archived:`` and ``needs:decision`` in the query are conditions, the rest is looked for in titles.
     """
+    rows = _sought(user_id, query)
+    before = _parse(cursor)
+    newest = rows if query.strip() else rows.filter(pinned=False)
+    window = _before(newest, before)[: PAGE + 1]
+    if before is not None or query.strip():
+        return _window(list(_with_ends(window)), [], is_newest=before is None)
+    first = rows.filter(pinned=True)[:MOST_PINNED]
+    both = rows.filter(Q(pk__in=first.values("pk")) | Q(pk__in=window.values("pk")))
+    found = list(_with_ends(both))
+    others = [session for session in found if not session.pinned]
+    return _window(others, [session for session in found if session.pinned], is_newest=True)
+
+
+def _window(found: list["Session"], pinned: list["Session"], *, is_newest: bool) -> Window:
+    shown = found[:PAGE]
+    older = _cursor(shown[-1]) if len(found) > PAGE else ""
+    return Window(pinned=pinned, sessions=shown, older=older, is_newest=is_newest)
+
+
+def _sought(user_id: int, query: str) -> "QuerySet[Session]":
     words = query.split()
     sought = " ".join(word for word in words if word not in (ARCHIVED, NEEDS_DECISION))
     rows = sessions.listed(user_id=user_id, archived=ARCHIVED in words, query=sought)
-    if NEEDS_DECISION in words:
-        rows = undecided.needing_decision(rows)
-    before = _parse(cursor)
-    if before is not None:
-        active_at, session_id = before
-        rows = rows.filter(Q(active_at__lt=active_at) | Q(active_at=active_at, pk__lt=session_id))
-    found = list(rows[: PAGE + 1])
-    shown = found[:PAGE]
-    older = _cursor(shown[-1]) if len(found) > PAGE else ""
-    return Window(sessions=shown, older=older, is_newest=before is None)
+    return undecided.needing_decision(rows) if NEEDS_DECISION in words else rows
+
+
+def _before(rows: "QuerySet[Session]", cursor: tuple[datetime, str] | None) -> "QuerySet[Session]":
+    if cursor is None:
+        return rows
+    active_at, session_id = cursor
+    return rows.filter(Q(active_at__lt=active_at) | Q(active_at=active_at, pk__lt=session_id))
+
+
+def _with_ends(rows: "QuerySet[Session]") -> "QuerySet[Session]":
+    """The same with the state of each session's newest message."""
+    visible = SessionMessage.objects.filter(session_id=OuterRef("pk"), reverted_seq=None)
+    return rows.annotate(ended_as=Subquery(visible.order_by("-seq").values("state")[:1]))
 
 
 def groups(window: Window, statuses: Mapping[str, Status], *, today: date) -> list[Group]:
     """The rows of a window under the names of their days, without sessions that were deleted meanwhile."""
-    living = [session for session in window.sessions if session.pk in statuses]
-    pinned = [session for session in living if session.pinned]
-    others = (session for session in living if not session.pinned)
+    others = [session for session in window.sessions if session.pk in statuses]
     named = groupby(others, key=lambda session: _day_name(session.active_at.date(), today))
+    pinned = [session for session in window.pinned if session.pk in statuses]
     first = [Group(name="Pinned", rows=_rows(pinned, statuses))] if pinned else []
     return first + [Group(name=name, rows=_rows(list(members), statuses)) for name, members in named]
 
@@ -88,9 +127,17 @@ def _rows(members: Sequence["Session"], statuses: Mapping[str, Status]) -> list[
     return [_row(session, statuses[session.pk]) for session in members]
 
 
-def _row(session: "Session", status: Status) -> Row:
-    mark, words = _MARKS.get(status.state, ("", ""))
-    return Row(id=session.pk, title=session.title, mark=mark, words=words)
+def _row(session: Any, status: Status) -> Row:
+    mark, words = MARKS.get(status.state) or MARKS.get(session.ended_as or "", ("", ""))
+    return Row(
+        id=session.pk,
+        title=session.title,
+        mark=mark,
+        words=words,
+        pinned=session.pinned,
+        archived=session.archived,
+        active_at=shapes.rfc3339(session.active_at),
+    )
 
 
 def _day_name(day: date, today: date) -> str:

@@ -59,7 +59,12 @@ class Chat:
             "status": self.status,
             "pending": self.pending,
             "title": self.session.title,
+            "agent": self.session.agent,
             "model": self.session.model,
+            "recovery_policy": self.session.recovery_policy,
+            "pinned": self.session.pinned,
+            "archived": self.session.archived,
+            "staged": self.session.staged_revert,
             "calls": self._calls(),
             "attempts": self._attempts(),
         }
@@ -89,6 +94,16 @@ class Chat:
         return bool(self.status["state"] == "idle" and newest == "assistant" and self.last_question)
 
     @property
+    def can_go_on(self) -> bool:
+        """Whether the newest answer was stopped, so that the model may be asked to go on with it."""
+        return self.can_regenerate and self.messages[-1]["state"] == "interrupted"
+
+    @property
+    def again(self) -> str:
+        """What it is called to ask once more."""
+        return words.again(self.messages[-1] if self.messages else None)
+
+    @property
     def is_running(self) -> bool:
         return bool(self.status["state"] in ("busy", "retrying", "queued"))
 
@@ -100,11 +115,17 @@ class Chat:
 
 def beside(*, user_id: int, cursor: str, now: datetime, query: str = "") -> Beside:
     window = sidebar.read(user_id=user_id, cursor=cursor, query=query)
-    return _beside(window, sessions.statuses(window.sessions, now=now), now=now, query=query)
+    return _beside(window, sessions.statuses(window.all, now=now), now=now, query=query)
 
 
 def read(
-    *, user_id: int, session_id: str, now: datetime, before: int | None = None, cursor: str = ""
+    *,
+    user_id: int,
+    session_id: str,
+    now: datetime,
+    before: int | None = None,
+    cursor: str = "",
+    query: str = "",
 ) -> Chat:
     """The newest messages of the session, or those before a seq. Raises SessionNotFound.
 
@@ -114,8 +135,8 @@ def read(
     session = sessions.get(user_id=user_id, session_id=session_id)
     pending = [sessions.prompt_shape(prompt) for prompt in sessions.prompts_of(session)]
     messages, earlier = _messages(session, before=before)
-    window = sidebar.read(user_id=user_id, cursor=cursor)
-    statuses = sessions.statuses([session, *window.sessions], now=now)
+    window = sidebar.read(user_id=user_id, cursor=cursor, query=query)
+    statuses = sessions.statuses([session, *window.all], now=now)
     if session.pk not in statuses:
         raise SessionNotFound(session_id)
     status = statuses[session.pk].model_dump(mode="json")
@@ -131,7 +152,7 @@ def read(
         pill=words.pill(status, newest) if before is None else "",
         note=words.session_note(status),
         banner=turns.banner(status, messages),
-        beside=_beside(window, statuses, now=now),
+        beside=_beside(window, statuses, now=now, query=query),
     )
 
 

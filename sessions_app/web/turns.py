@@ -2,10 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 from sessions_app import sessions
 from sessions_app.models import MessagePart, SessionMessage
+from sessions_app.sessions import shapes as core
 from sessions_app.web import calls, cards, words
 
 Shape = dict[str, Any]
@@ -35,9 +37,12 @@ def shapes(messages: Sequence[SessionMessage], *, has_newest: bool) -> list[Shap
 
 
 def _dress(shape: Shape, row: SessionMessage, *, is_newest: bool) -> None:
-    for part in shape["parts"]:
+    for stored, part in zip(row.parts.all(), shape["parts"], strict=True):
         if part["kind"] == "tool":
             calls.dress(part, is_newest=is_newest)
+        elif part["kind"] == "reasoning":
+            part["label"] = words.thoughts(_seconds(stored))
+            part["started_at"] = core.rfc3339(stored.started_at)
     attempts = [sessions.attempt_shape(attempt) for attempt in row.attempts.all()]
     shape["cards"] = cards.of_attempts(shape, attempts, is_newest=is_newest)
     shape["unknown"] = [
@@ -49,6 +54,17 @@ def _dress(shape: Shape, row: SessionMessage, *, is_newest: bool) -> None:
     shape["retry"] = row.retry if row.completed_at is None else None
     shape["line"] = words.line(shape, origin=row.origin)
     shape["note"] = words.note(shape)
+
+
+def _seconds(part: MessagePart) -> float | None:
+    """How long it took to write, to the millisecond, as the scripts know it."""
+    if part.ended_at is None:
+        return None
+    return (_milliseconds(part.ended_at) - _milliseconds(part.started_at)).total_seconds()
+
+
+def _milliseconds(time: datetime) -> datetime:
+    return time.replace(microsecond=time.microsecond // 1000 * 1000)
 
 
 def weight(message: SessionMessage) -> int:

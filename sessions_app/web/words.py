@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from schema.status import State
-from sessions_app.web import calls, cards
+from sessions_app.web import calls, cards, pickers, sidebar
 
 Shape = dict[str, Any]
 
@@ -51,6 +51,8 @@ OUTCOMES: Final[dict[str, str]] = {
     "finish:content_filter": "The provider's filter ended this answer.",
 }
 
+AGAIN: Final = {"completed": "Regenerate", "failed": "Try again"}
+THOUGHTS: Final = {"open": "Thinking…", "short": "Thought for a moment", "long": "Thought for {} s"}
 BILLED: Final = "It may have been billed."
 
 LINES: Final[dict[str, str]] = {
@@ -94,6 +96,10 @@ def tables() -> dict[str, object]:
         "pills": PILLS,
         "outcomes": OUTCOMES,
         "billed": BILLED,
+        "again": AGAIN,
+        "thoughts": THOUGHTS,
+        "marks": sidebar.MARKS,
+        "policies": pickers.POLICIES,
         "notes": SESSION_NOTES,
         "lines": LINES,
         "retry": RETRY,
@@ -173,6 +179,18 @@ def _reason(message: Shape) -> str:
     return str((message["error"] or {}).get("reason", ""))
 
 
+def again(newest: Shape | None) -> str:
+    """What it is called to ask for the newest answer once more."""
+    return AGAIN["failed" if newest is not None and newest["state"] == "failed" else "completed"]
+
+
+def thoughts(seconds: float | None) -> str:
+    """The line that reasoning folds to; without seconds it is still written."""
+    if seconds is None:
+        return THOUGHTS["open"]
+    return THOUGHTS["short"] if seconds < 1 else THOUGHTS["long"].replace("{}", str(int(seconds)))
+
+
 def session_note(status: Shape) -> str:
     """What a reader must know of a session that does not go on by itself."""
     is_parked = status["state"] == "needs_decision" and status["parked"]
@@ -187,8 +205,9 @@ def line(message: Shape, *, origin: str) -> str:
 
 
 def title_of(text: str) -> str:
-    """A name for a chat from its first words; at most 60 characters, cut at a word."""
-    line = " ".join(text.split())
+    """A name for a chat from its first line; at most 60 characters, cut at a word."""
+    lines = (" ".join(each.split()) for each in text.split("\n"))
+    line = next((each for each in lines if each), "")
     if len(line) <= _TITLE_CHARACTERS:
         return line
     cut = line[:_TITLE_CHARACTERS].rsplit(" ", 1)[0]

@@ -15,6 +15,7 @@ from tests.support.processes import Instance
 
 QUESTION = "Why does Holdfast write a prompt to its log before it answers? [[delay 60]]"
 TOOLS = (
+    "What is 19 with 18 percent off?\n\n"
     '[[tool calculator {"expression": "19 * 0.82"}]] [[tool current_time {"zone": "UTC"}]]'
     '[[tool fetch_page {"url": "http://127.0.0.1/"}]]'
 )
@@ -31,6 +32,7 @@ def price(full: float) -> float:
 ```
 ]]"""
 NOTE = (
+    "Put bread, olives and lemons on my list.\n\n"
     '[[tool notebook {"action": "write", "name": "plans", "text": "Bread, olives, lemons"}]] [[then Noted.]]'
 )
 ASKS = (
@@ -67,13 +69,29 @@ def _conversation(person: Person, directory: Path) -> None:
     _take(person, directory / "empty.png")
     person.start_chat(QUESTION)
     person.wait_for_text(40)
-    person.page.get_by_text("Queue", exact=True).click()
     person.write("And what happens to this one when the server stops?")
     expect(person.tray).to_contain_text("Queued")
     _take(person, directory / "streaming.png")
     person.wait_for_answer(2)
     person.wait_until_idle()
     _take(person, directory / "done.png")
+
+
+def _choices(person: Person, directory: Path) -> None:
+    person.page.locator("[data-picker=recovery_policy] summary").click()
+    _take(person, directory / "pickers.png")
+    person.page.keyboard.press("Escape")
+    row = person.page.locator(".chat-line").nth(1)
+    row.hover()
+    row.get_by_role("button").click()
+    _take(person, directory / "row-menu.png")
+    person.page.keyboard.press("Escape")
+    person.page.goto(f"{person.base_url}/s/{person.session}/timeline")
+    _take(person, directory / "timeline.png")
+    person.page.goto(f"{person.base_url}/settings")
+    _take(person, directory / "settings.png")
+    person.page.go_back()
+    person.page.go_back()
 
 
 def _tools(person: Person, directory: Path) -> None:
@@ -88,10 +106,13 @@ def _tools(person: Person, directory: Path) -> None:
     _take(person, directory / "approval.png")
     person.page.get_by_role("button", name="Allow once").click()
     person.wait_for_answer(2)
+    _choices(person, directory)
 
 
 def _troubles(person: Person, directory: Path) -> None:
-    person.start_chat("[[reason First I look at what is known.]] [[error partial]] [[words 24]]")
+    person.start_chat(
+        "Count for me.\n\n[[reason First I look at what is known.]] [[error partial]] [[words 24]]"
+    )
     card = person.page.locator("[data-slot=transcript] [data-slot=card]")
     expect(card).to_be_visible()
     person.wait_until_idle()

@@ -45,7 +45,6 @@ def test_two_tabs_see_the_same_answer_and_the_same_queue(person: Person) -> None
     other.open(session)
     person.wait_for_text(20)
 
-    other.page.get_by_text("Queue", exact=True).click()
     other.write("[[words 3]]")
     for tab in (person, other):
         expect(tab.tray).to_have_count(1)
@@ -113,15 +112,15 @@ def test_the_text_stands_still_from_the_moment_of_stop(person: Person) -> None:
 def test_a_steer_is_read_at_the_next_step_and_a_withdrawn_prompt_never(person: Person) -> None:
     session = person.start_chat(COUNT_SLOWLY)
     person.wait_for_text(10)
-    person.write("[[words 4]]")
-    person.page.get_by_text("Queue", exact=True).click()
+    person.composer.fill("[[words 4]]")
+    person.composer.press("Control+Enter")
     person.write("never mind")
     expect(person.tray).to_have_count(2)
 
     person.tray.filter(has_text="never mind").get_by_role("button", name="Withdraw").click()
 
     expect(person.tray).to_have_count(1)
-    expect(person.tray).to_contain_text("Next step")
+    expect(person.tray).to_contain_text("Read at the next step")
     person.wait_for_answer(2)
     assert person.shown() == "1 2 3 4"
     prompts = person.api(f"/sessions/{session}/prompts?state=all")["results"]
@@ -134,7 +133,6 @@ def test_a_steer_is_read_at_the_next_step_and_a_withdrawn_prompt_never(person: P
 def test_a_stop_pauses_what_waits_until_resume(person: Person) -> None:
     person.start_chat(COUNT_SLOWLY)
     person.wait_for_text(10)
-    person.page.get_by_text("Queue", exact=True).click()
     person.write("[[words 5]]")
     expect(person.tray).to_contain_text("Queued")
     person.stop()
@@ -158,7 +156,6 @@ def test_an_answer_without_text_yet_says_what_it_waits_for(person: Person) -> No
 def test_a_button_of_a_waiting_prompt_stays_while_other_things_happen(person: Person) -> None:
     person.start_chat(COUNT_SLOWLY)
     person.wait_for_text(10)
-    person.page.get_by_text("Queue", exact=True).click()
     person.write("[[words 2]]")
     withdraw = person.tray.get_by_role("button", name="Withdraw")
     withdraw.focus()
@@ -176,7 +173,7 @@ def test_reasoning_is_one_calm_line_that_opens(person: Person) -> None:
 
     thoughts = person.page.locator("details.reasoning")
     expect(thoughts.locator("[data-slot=text]")).to_be_hidden()
-    thoughts.get_by_text("Thoughts").press("Enter")
+    thoughts.locator("summary").press("Enter")
     expect(thoughts.locator("[data-slot=text]")).to_have_text("I look at it from all sides.")
 
 

@@ -108,7 +108,10 @@ def test_page_and_scripts_choose_the_same_words_for_the_same_facts(page: Page) -
             if (status.pending.steer) state.pending.set("m", {});
             const attempts = new Map((message?.unknown ?? []).map((attempt) => [attempt.id, attempt]));
             const known = message && { ...message, attempts, parts: message.parts.map((part, id) => (state.parts.set(id, part), id)) };
-            return [m.pill(state, known), known ? m.note(state, known, input.words) : "", m.sessionNote(status, input.words)];
+            return [
+                m.pill(state, known), known ? m.note(state, known, input.words) : "", m.sessionNote(status, input.words),
+                m.again(known, input.words),
+            ];
         });
     """
     pairs = list(product(STATUSES, MESSAGES))
@@ -118,10 +121,17 @@ def test_page_and_scripts_choose_the_same_words_for_the_same_facts(page: Page) -
 
     for answer, (status, message) in zip(answers, pairs, strict=True):
         note = words.note(message) if message else ""
-        assert answer == [words.pill(status, message), note, words.session_note(status)], (
-            status,
-            message,
-        )
+        expected = [words.pill(status, message), note, words.session_note(status), words.again(message)]
+        assert answer == expected, (status, message)
+
+
+@pytest.mark.parametrize("seconds", [None, 0, 0.999, 1, 59.9, 600])
+def test_page_and_scripts_say_alike_how_long_the_model_thought(page: Page, seconds: float | None) -> None:
+    given = {"seconds": seconds, "words": words.tables()}
+
+    said = modules.run(page, "words.js", "return m.thoughts(input.seconds, input.words);", given)
+
+    assert said == words.thoughts(seconds)
 
 
 DECISIONS: list[dict[str, Any] | None] = [
@@ -136,12 +146,13 @@ def test_page_and_scripts_make_the_same_cards(page: Page) -> None:
     parts = [
         {
             "id": "prt_1", "kind": "tool", "name": name, "state": state, "approval": approval, "unknown": unknown,
-            "approval_reason": because, "earlier": earlier, "decision": decision,
+            "approval_reason": because, "earlier": earlier, "decision": decision, "can_be_asked": can_be_asked,
         }
         for name in ("send_mail", "", "a {} b $& c")
         for state, unknown in (("pending", False), ("running", False), ("completed", False), ("error", False), ("error", True))
         for approval in (None, "waiting", "approved", "denied")
         for because, earlier in (("agent", None), ("duplicate", "prt_0"))
+        for can_be_asked in (False, True)
         for decision in DECISIONS
     ]  # fmt: skip
     body = "return input.parts.map((part) => m.callCard(part, input.words));"

@@ -137,10 +137,10 @@ def test_a_pinned_chat_stands_on_top(browser: Client, ann: User) -> None:
 
 
 def test_the_theme_is_kept_by_the_browser(browser: Client) -> None:
-    browser.post("/settings/theme", {"theme": "dark"})
+    browser.post("/settings/looks", {"theme": "dark"})
     assert ("data-theme", "dark") in parsed(browser.get("/")).attributes
 
-    browser.post("/settings/theme", {"theme": '"><script>'})
+    browser.post("/settings/looks", {"theme": '"><script>'})
     assert ("data-theme", "dark") in parsed(browser.get("/")).attributes
 
 
@@ -187,7 +187,7 @@ def test_a_new_password_keeps_this_browser_and_signs_out_the_others(browser: Cli
     assert other.get("/settings").status_code == 302
 
 
-@pytest.mark.parametrize("path", ["/settings", "/settings/tokens", "/settings/password", "/settings/theme"])
+@pytest.mark.parametrize("path", ["/settings", "/settings/tokens", "/settings/password", "/settings/looks"])
 def test_settings_need_a_person(client: Client, db: None, ann: User, path: str) -> None:
     assert client.post(path).status_code in (302, 405)
     assert not ApiToken.objects.exists()

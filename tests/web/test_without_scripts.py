@@ -28,7 +28,7 @@ def test_the_first_message_creates_a_chat_and_leads_to_it(browser: Client) -> No
 
     session = Session.objects.get()
     assert answer["Location"] == f"/s/{session.pk}"
-    assert session.title == "Hello there second line"
+    assert session.title == "Hello there"
     prompt = SessionInput.objects.get()
     assert (prompt.session_id, prompt.text) == (session.pk, "Hello there\nsecond line")
     assert "Hello there" in parsed(browser.get(answer["Location"])).text(data_slot="ahead")

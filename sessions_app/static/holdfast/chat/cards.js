@@ -22,7 +22,7 @@ export function attemptCard(state, message, attempt, { isNewest, words }) {
       step("received", "unknown", words, received(state, message)),
     ],
     risk: risks[key],
-    actions: actions[key],
+    actions: attempt.can_be_asked ? [words.cards.asks.attempt, ...actions[key]] : actions[key],
     decision: attempt.decision,
     earlier: null,
   };
@@ -42,7 +42,7 @@ export function callCard(part, words) {
     what: what[key],
     steps: kind === "call" ? steps : [],
     risk: risks[kind],
-    actions: actions[key],
+    actions: kind === "call" && part.can_be_asked ? [words.cards.asks.call, ...actions[key]] : actions[key],
     decision: part.decision,
     earlier: part.earlier,
   };
@@ -109,6 +109,11 @@ function fillDecision(element, { decision }) {
   slot(element, "card-form").hidden = Boolean(decision);
 }
 
+/** The times of the cards below an element that the server rendered. */
+export function showTimes(element) {
+  for (const time of element.querySelectorAll("[data-slot=card-at]:not([hidden])")) showTime(time, time.dateTime);
+}
+
 /** A time of day by the reader's clock, with the day where it is not today. */
 export function showTime(element, at) {
   const time = new Date(at);
@@ -138,7 +143,7 @@ export class Decisions {
   constructor({ root, words, onDecided }) {
     Object.assign(this, { words, onDecided });
     root.addEventListener("submit", (event) => this.#submitted(event));
-    for (const time of root.querySelectorAll("[data-slot=card-at]:not([hidden])")) showTime(time, time.dateTime);
+    showTimes(root);
   }
 
   #submitted(event) {
@@ -146,6 +151,7 @@ export class Decisions {
     if (card === null) return;
     event.preventDefault();
     const button = event.submitter ?? slot(card, "card-actions").querySelector("button");
+    if (button.value === "ask") return this.#ask(card, button);
     if (button.value === "mark_done" && !card.classList.contains("is-marking")) return askResult(card, button);
     if (button.dataset.confirm === "true" && !button.classList.contains("is-armed")) return arm(button);
     this.#decide(card, button);
@@ -161,6 +167,24 @@ export class Decisions {
     } catch (error) {
       this.#refused(card, error);
     } finally {
+      disable(card, false);
+    }
+  }
+
+  /** Asking decides nothing and can be repeated; what comes of it arrives as events. */
+  async #ask(card, button) {
+    const { card: kind, target } = card.dataset;
+    const label = button.textContent;
+    button.textContent = "Checking…";
+    disable(card, true);
+    try {
+      const shape = await call("POST", `/${kind === "attempt" ? "attempts" : "tool-calls"}/${target}/reconcile`, {});
+      if (shape.decision) this.onDecided(kind, shape);
+      else if (shape.unknown || shape.state === "unknown") say(slot(card, "card-asked"), this.words.cards.asked);
+    } catch (error) {
+      this.#refused(card, error);
+    } finally {
+      button.textContent = label;
       disable(card, false);
     }
   }

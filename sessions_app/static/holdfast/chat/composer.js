@@ -11,6 +11,7 @@ export class Composer {
     this.running = false;
     this.waiting = false;
     this.stopping = false;
+    this.isSteering = false;
     this.replaces = form.elements.namedItem("replaces") !== null;
     if (this.text.value === "" && draft !== "") this.text.value = draft;
     form.addEventListener("submit", (event) => this.#submitted(event));
@@ -25,9 +26,21 @@ export class Composer {
   }
 
   show({ running, waiting = false, stopping }) {
-    if (this.running && !running) this.form.querySelector('[value="steer"]').checked = true;
+    if (this.running && !running) this.form.querySelector('[value="queue"]').checked = true;
     Object.assign(this, { running, waiting, stopping });
     this.#refresh();
+  }
+
+  /** What was chosen for a chat that does not exist yet. */
+  get chosen() {
+    const fields = ["agent", "model", "recovery_policy"].map((name) => [name, this.form.elements.namedItem(name)?.value]);
+    return Object.fromEntries(fields.filter(([, value]) => value));
+  }
+
+  choose(name, value) {
+    const field = this.form.elements.namedItem(name) ?? document.createElement("input");
+    Object.assign(field, { type: "hidden", name, value });
+    this.form.append(field);
   }
 
   /** Put a text back to be edited, in front of what is there. */
@@ -46,18 +59,20 @@ export class Composer {
     this.text.value = "";
     this.#typed();
     this.onSend(text, this.running ? this.#chosen() : "steer");
+    this.isSteering = false;
     this.text.focus();
   }
 
   #chosen() {
-    return this.form.elements.namedItem("delivery").value || "steer";
+    return this.isSteering ? "steer" : this.form.elements.namedItem("delivery").value || "steer";
   }
 
-  /** Enter that confirms a word of an input method is not Enter; on a touch keyboard it starts a line. */
+  /** With Ctrl or Command the model reads it at its next step, whatever is chosen. Enter that confirms a word of an input method is not Enter; on a touch keyboard it starts a line. */
   #pressed(event) {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
     if (window.matchMedia("(pointer: coarse)").matches) return;
     event.preventDefault();
+    this.isSteering = event.ctrlKey || event.metaKey;
     this.form.requestSubmit();
   }
 

@@ -4,14 +4,18 @@ import { ApiError, call } from "./api.js";
 import { Decisions } from "./cards.js";
 import { Composer } from "./composer.js";
 import { Connection, backoff } from "./connection.js";
+import { Earlier } from "./earlier.js";
 import { newId } from "./identity.js";
 import { loadMarkdown } from "./markdown.js";
 import { Menu } from "./menu.js";
 import { Outbox } from "./outbox.js";
 import { readState, words } from "./page.js";
+import { Pickers } from "./pickers.js";
+import { watchPopups } from "./popups.js";
 import { Sidebar } from "./sidebar.js";
 import { Strip } from "./strip.js";
-import { apply, newestMessage } from "./transcript.js";
+import { apply, hasNewUnknown, newestMessage, noteAskable } from "./transcript.js";
+import { slot } from "./markup.js";
 import { View } from "./view.js";
 import { titleOf } from "./words.js";
 
@@ -23,7 +27,7 @@ class Chat {
     this.path = window.location.pathname;
     this.state = readState(root);
     this.outbox = new Outbox({ storage: window.localStorage, user: root.dataset.user });
-    this.sidebar = new Sidebar({ root: document });
+    this.sidebar = new Sidebar({ root: document, words, seen: this.outbox, current: this.state.session });
     this.strip = new Strip({ root, onRetry: () => this.retryNow() });
     this.view = new View({ root, state: this.state, words, acts: this });
     this.composer = new Composer({
@@ -39,9 +43,11 @@ class Chat {
       onFrame: (frame) => this.received(frame),
       onChange: (how, delay) => this.connectionChanged(how, delay),
     });
-    root.querySelector("[data-role=resume]").addEventListener("click", () => this.resume());
+    root.addEventListener("submit", (event) => this.#submitted(event));
+    this.pickers = new Pickers({ root, state: this.state, composer: this.composer, words });
+    new Earlier({ root, state: this.state, view: this.view });
     this.decisions = new Decisions({ root, words, onDecided: (kind, shape) => this.decided(kind, shape) });
-    new Menu({ root, session: () => this.state.session });
+    new Menu({ root, session: () => this.state.session, isRunning: () => this.view.isRunning });
     this.view.scroller.addEventListener("click", (event) => this.#clicked(event));
     setInterval(() => this.#look(), 1000);
   }
@@ -51,9 +57,19 @@ class Chat {
     if (this.state.session === null) return this.#resumeCreation();
     for (const prompt of this.outbox.prompts(this.state.session)) this.#trackUnsent(prompt);
     this.view.showPrompts();
-    this.view.followAgain();
+    if (!this.#goTo(window.location.hash.slice(1))) this.view.followAgain();
     this.#refresh();
     this.connection.connect();
+    this.#learnWhoCanBeAsked();
+  }
+
+  /** A link to a message or a card leads there, not to the end. */
+  #goTo(id) {
+    const place = id === "" ? null : document.getElementById(id);
+    if (place === null || !this.view.transcript.contains(place)) return false;
+    this.view.stay();
+    place.scrollIntoView();
+    return true;
   }
 
   // What arrives
@@ -68,9 +84,35 @@ class Chat {
     if (frame.t === "event" && frame.event.type === "prompt.admitted") {
       this.outbox.forget(this.state.session, frame.event.data.message);
     }
+    if (frame.t === "event") this.#seen(frame.event);
     this.view.redo(changes);
-    if (changes.some(({ kind }) => kind !== "append")) this.#refresh();
+    if (changes.some(({ kind }) => kind !== "append")) {
+      this.#refresh();
+      this.#learnWhoCanBeAsked();
+    }
     if (wasRunning !== this.view.isRunning) this.#announce();
+  }
+
+  /** What moves a chat up the list was read here. */
+  #seen({ type, time }) {
+    if (document.hidden || !["prompt.admitted", "step.ended", "step.failed"].includes(type)) return;
+    this.outbox.keepSeen(this.state.session, time);
+  }
+
+  /** Events tell that an outcome is unknown; whether its provider or tool can be asked, the API knows. */
+  async #learnWhoCanBeAsked() {
+    if (this.isLearning || !hasNewUnknown(this.state)) return;
+    this.isLearning = true;
+    const query = `?session=${this.state.session}&needs_decision=true&limit=200`;
+    try {
+      const lists = await Promise.all([call("GET", `/attempts${query}`), call("GET", `/tool-calls${query}`)]);
+      const askable = lists.flatMap(({ results }) => results).filter(({ can_be_asked: canBeAsked }) => canBeAsked);
+      this.view.redo(noteAskable(this.state, new Set(askable.map(({ id }) => id))));
+    } catch {
+      // The decisions are there all the same; the next change asks again.
+    } finally {
+      this.isLearning = false;
+    }
   }
 
   /** What changes by time alone: how long the model has been silent, how long the connection is lost. */
@@ -112,7 +154,9 @@ class Chat {
     const waiting = this.state.status?.state === "waiting";
     this.composer.show({ running: running || waiting, waiting, stopping: this.view.frozen });
     const { session, title, status } = this.state;
-    if (session !== null) this.sidebar.show(session, { title, state: status?.state });
+    const endedAs = newestMessage(this.state)?.state;
+    if (session !== null) this.sidebar.show(session, { title, state: status?.state, endedAs });
+    this.pickers.show();
   }
 
   // Sending
@@ -125,7 +169,7 @@ class Chat {
     this.outbox.keepDraft(this.state.session, "");
     this.#track(prompt);
     this.view.showPrompts();
-    this.view.followAgain();
+    this.view.anchor();
     this.#transmit(prompt);
   }
 
@@ -218,10 +262,39 @@ class Chat {
   }
 
   #clicked({ target }) {
-    const role = target.closest("[data-role]")?.dataset.role;
+    const button = target.closest("[data-role]");
+    const role = button?.dataset.role;
     if (role === "stop-trying") this.stop();
-    if (role === "copy") copyCode(target);
-    if (role === "copy-answer") copied(target, this.view.answer);
+    if (role === "copy") copyCode(button);
+    if (role === "copy-answer") copied(slot(button, "copy-words"), this.view.answer);
+    if (role === "switch-model") this.#openModels();
+  }
+
+  #openModels() {
+    const picker = this.root.querySelector("[data-picker=model]");
+    picker.open = true;
+    picker.querySelector("summary").focus();
+  }
+
+  #submitted(event) {
+    const form = event.target;
+    if (form.dataset.role === "resume") {
+      event.preventDefault();
+      this.resume();
+    }
+    if (form.dataset.slot === "staged") {
+      event.preventDefault();
+      this.#ask("DELETE", `/sessions/${this.state.session}/revert`);
+    }
+  }
+
+  /** What waits is taken back, and stands where it can be written anew. */
+  async editPending({ id, text }) {
+    if (await this.#ask("DELETE", `/sessions/${this.state.session}/prompts/${id}`)) this.composer.put(text);
+  }
+
+  async steer(id) {
+    await this.#ask("PATCH", `/sessions/${this.state.session}/prompts/${id}`, { delivery: "steer" });
   }
 
   async resume() {
@@ -231,10 +304,12 @@ class Chat {
   async #ask(method, path, body) {
     try {
       await call(method, path, body);
+      return true;
     } catch (error) {
       this.view.thaw();
       this.#refresh();
       this.view.announce(error instanceof ApiError ? error.message : "The server could not be reached");
+      return false;
     }
   }
 
@@ -248,7 +323,8 @@ class Chat {
     this.state.title = titleOf(text);
     this.connection.session = session;
     document.body.classList.remove("is-new");
-    this.outbox.keepSession(session, { title: this.state.title, tab: tabId(), at: Date.now() });
+    this.chosen = this.composer.chosen;
+    this.outbox.keepSession(session, { title: this.state.title, chosen: this.chosen, tab: tabId(), at: Date.now() });
     this.#create(0);
   }
 
@@ -256,14 +332,16 @@ class Chat {
     const { session, title } = this.state;
     this.creation = undefined;
     try {
-      const created = await call("POST", "/sessions", { id: session, title });
-      this.state.model = created.model;
+      const created = await call("POST", "/sessions", { id: session, title, ...this.chosen });
+      const { agent, model, recovery_policy: policy } = created;
+      Object.assign(this.state, { agent, model, policy: policy ?? "" });
       this.outbox.forgetSession(session);
       window.history.pushState(null, "", `/s/${session}`);
       this.path = window.location.pathname;
       this.#titled();
       this.sidebar.add({ id: session, title });
-      Menu.attach(this.root, { session, title, model: created.model });
+      Menu.attach(this.root, { session, title });
+      this.pickers.show();
       this.connection.connect();
     } catch (error) {
       if (error instanceof ApiError && error.status < 500) return this.#refuseAll(error);
@@ -290,8 +368,9 @@ class Chat {
   #resumeCreation() {
     const mine = this.outbox.newSessions().filter(({ tab, at }) => tab === tabId() || Date.now() - at > 60000);
     if (mine.length === 0) return;
-    const { session, title } = mine[0];
+    const { session, title, chosen } = mine[0];
     Object.assign(this.state, { session, title });
+    this.chosen = chosen;
     this.connection.session = session;
     document.body.classList.remove("is-new");
     for (const prompt of this.outbox.prompts(session)) this.#track(prompt);
@@ -305,10 +384,10 @@ function copyCode(button) {
   return copied(button, button.closest(".code-head").nextElementSibling.textContent);
 }
 
-async function copied(button, text) {
+async function copied(label, text) {
   await navigator.clipboard?.writeText(text);
-  button.textContent = "Copied";
-  setTimeout(() => (button.textContent = "Copy"), 2000);
+  label.textContent = "Copied";
+  setTimeout(() => (label.textContent = "Copy"), 2000);
 }
 
 function tabId() {
@@ -334,6 +413,7 @@ function startChat(root) {
 }
 
 document.documentElement.classList.add("scripts");
+watchPopups();
 const root = document.getElementById("chat");
 const leave = document.querySelector("[data-role=sign-out]");
 leave.addEventListener("submit", () => new Outbox({ storage: window.localStorage, user: root.dataset.user }).clear());

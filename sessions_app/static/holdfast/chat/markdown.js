@@ -66,7 +66,7 @@ export class Markdown {
     const name = document.createElement("span");
     name.textContent = language;
     const copy = document.createElement("button");
-    Object.assign(copy, { type: "button", className: "quiet", textContent: "Copy" });
+    Object.assign(copy, { type: "button", className: "ghost", textContent: "Copy" });
     copy.dataset.role = "copy";
     head.append(name, copy);
     box.prepend(head);

@@ -28,8 +28,9 @@ export class Outbox {
     return this.#keys(`${this.prefix}new:`).map((key) => this.#read(key)).filter(Boolean);
   }
 
-  keepSession(session, { title, tab, at }) {
-    this.#write(`${this.prefix}new:${session}`, { session, title, tab, at });
+  /** `chosen` goes with it: agent, model, recovery policy. */
+  keepSession(session, { title, chosen, tab, at }) {
+    this.#write(`${this.prefix}new:${session}`, { session, title, chosen, tab, at });
   }
 
   forgetSession(session) {
@@ -44,6 +45,18 @@ export class Outbox {
     const key = `${this.prefix}draft:${session}`;
     if (text === "") this.storage.removeItem(key);
     else this.#try(() => this.storage.setItem(key, text));
+  }
+
+  /** Until when a chat was read in this browser; times of the server, which sort as text. */
+  keepSeen(session, at) {
+    const key = `${this.prefix}seen:${session}`;
+    if (at && at > (this.storage.getItem(key) ?? "")) this.#try(() => this.storage.setItem(key, at));
+  }
+
+  /** Whether something came since. A chat that was never read here is no news. */
+  isNews(session, at) {
+    const seen = this.storage.getItem(`${this.prefix}seen:${session}`);
+    return seen !== null && at > seen;
   }
 
   /** Nothing of this user stays in the browser. */

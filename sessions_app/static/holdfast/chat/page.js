@@ -14,11 +14,27 @@ export function readState(root) {
     seq: Number(root.dataset.headSeq),
     status: live?.status ?? null,
     title: live?.title ?? "",
+    agent: live?.agent ?? "",
     model: live?.model ?? "",
+    policy: live?.recovery_policy ?? "",
+    staged: live?.staged ?? "",
   });
-  for (const element of root.querySelectorAll("[data-slot=transcript] > [data-message]")) readMessage(state, element, live);
+  for (const element of messagesIn(root)) readMessage(state, element, live);
   for (const prompt of live?.pending ?? []) state.pending.set(prompt.id, prompt);
   return state;
+}
+
+const messagesIn = (place) => Array.from(place.querySelectorAll("[data-slot=transcript] > [data-message]"));
+
+/** Put the messages of an earlier page in front of what is known; returns their elements. */
+export function readEarlier(page, state) {
+  const live = JSON.parse(page.getElementById("live").textContent);
+  const earlier = createState({ session: state.session });
+  const elements = messagesIn(page).filter(({ dataset }) => !state.messages.has(dataset.message));
+  for (const element of elements) readMessage(earlier, element, live);
+  state.messages = new Map([...earlier.messages, ...state.messages]);
+  for (const [id, part] of earlier.parts) state.parts.set(id, part);
+  return elements;
 }
 
 function readMessage(state, element, live) {
@@ -39,9 +55,9 @@ function readMessage(state, element, live) {
 }
 
 function readPart(state, message, element, live) {
-  const { part: id, index, kind, state: partState, length } = element.dataset;
+  const { part: id, index, kind, state: partState, length, started } = element.dataset;
   const facts = { id, message, index: Number(index), kind, state: partState };
-  if (kind !== "tool") addPart(state, { ...facts, text: textOf(element, "text"), length: Number(length) });
+  if (kind !== "tool") addPart(state, { ...facts, started, text: textOf(element, "text"), length: Number(length) });
   else Object.assign(addPart(state, { ...facts, text: "" }), readCall(element, live?.calls[id] ?? {}));
 }
 

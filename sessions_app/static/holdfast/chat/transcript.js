@@ -16,13 +16,16 @@
 import { countCodePoints, dropCodePoints } from "./codepoints.js";
 
 /** The state of a reader who knows everything up to `seq`. */
-export function createState({ session, seq = 0, status = null, title = "", model = "" }) {
+export function createState({ session, seq = 0, status = null, title = "", agent = "", model = "", policy = "", staged = "" }) {
   return {
     session,
     seq,
     status,
     title,
+    agent,
     model,
+    policy,
+    staged,
     messages: new Map(),
     parts: new Map(),
     pending: new Map(),
@@ -40,8 +43,8 @@ export function addMessage(state, message) {
 }
 
 /** Add a part with the text so far; `length` is given where it is known already. */
-export function addPart(state, { id, message, index, kind, state: partState, text, length }) {
-  const part = { id, message, index, kind, state: partState, text, ahead: [] };
+export function addPart(state, { id, message, index, kind, state: partState, text, length, started }) {
+  const part = { id, message, index, kind, state: partState, text, started, ahead: [] };
   part.length = length ?? countCodePoints(text);
   state.parts.set(id, part);
   state.messages.get(message)?.parts.push(id);
@@ -92,6 +95,31 @@ export function undecided(state) {
   return [...status.unknown.attempts, ...status.unknown.tools, ...status.waiting];
 }
 
+/** Whether something is unknown of which nobody has said yet if its provider or tool can be asked. */
+export function hasNewUnknown(state) {
+  const isNew = ({ decision, can_be_asked: canBeAsked }) => !decision && canBeAsked === undefined;
+  for (const part of state.parts.values()) if (part.unknown && isNew(part)) return true;
+  for (const { attempts } of state.messages.values()) {
+    for (const attempt of attempts.values()) if (isNew(attempt)) return true;
+  }
+  return false;
+}
+
+/** Note of everything unknown whether somebody can be asked; returns what has to be shown anew. */
+export function noteAskable(state, askable) {
+  const changes = [];
+  const note = (unknown, change) => {
+    if (unknown.can_be_asked !== undefined) return;
+    unknown.can_be_asked = askable.has(unknown.id);
+    if (unknown.can_be_asked) changes.push(change);
+  };
+  for (const part of state.parts.values()) if (part.unknown) note(part, { kind: "part", id: part.id });
+  for (const { id, attempts } of state.messages.values()) {
+    for (const attempt of attempts.values()) note(attempt, { kind: "message", id });
+  }
+  return changes;
+}
+
 /** The newest message of the conversation, or null. */
 export function newestMessage(state) {
   let newest = null;
@@ -115,15 +143,19 @@ function applyEventFrame(state, event) {
 }
 
 const HANDLERS = {
-  "session.created": (state, data) => changeSession(state, { title: data.title, model: data.model }),
-  "session.updated": (state, data) => ("title" in data ? changeSession(state, { title: data.title }) : []),
+  "session.created": (state, data) =>
+    changeSession(state, { title: data.title, agent: data.agent, model: data.model, policy: data.recovery_policy ?? "" }),
+  "session.updated": sessionUpdated,
   "session.paused": (state) => changePause(state, true),
   "session.unpaused": (state) => changePause(state, false),
   "prompt.admitted": promptAdmitted,
   "prompt.promoted": promptPromoted,
   "prompt.withdrawn": promptWithdrawn,
   "prompt.delivery_changed": promptDeliveryChanged,
-  "agent.switched": (state, data, event) => addLine(state, "agent-switched", data, event),
+  "agent.switched": (state, data, event) => [
+    ...changeSession(state, { agent: data.agent }),
+    ...addLine(state, "agent-switched", data, event),
+  ],
   "model.switched": (state, data, event) => [
     ...changeSession(state, { model: data.model }),
     ...addLine(state, "model-switched", data, event),
@@ -132,10 +164,10 @@ const HANDLERS = {
   "step.ended": (state, data) => closeMessage(state, data, { state: "completed", finish: data.finish }),
   "step.failed": (state, data) =>
     closeMessage(state, data, { state: data.outcome, error: data.error, notice: data.notice ?? null }),
-  "text.started": (state, data) => openPart(state, data, "text"),
-  "reasoning.started": (state, data) => openPart(state, data, "reasoning"),
-  "text.ended": (state, data) => closePart(state, data),
-  "reasoning.ended": (state, data) => closePart(state, data),
+  "text.started": (state, data, event) => openPart(state, data, event, "text"),
+  "reasoning.started": (state, data, event) => openPart(state, data, event, "reasoning"),
+  "text.ended": closePart,
+  "reasoning.ended": closePart,
   "tool.input.started": callStarted,
   "tool.input.ended": (state, data) => changeCall(state, data, BEGUN, { raw: data.raw }),
   "tool.approval_requested": (state, data) =>
@@ -162,9 +194,11 @@ const HANDLERS = {
       result: data.error,
       unknown: data.unknown,
       // What was decided so far was whether it may run; what became of it is a new question.
-      ...(data.unknown ? { decision: null } : {}),
+      ...(data.unknown ? { decision: null, can_be_asked: undefined } : {}),
     }),
   "tool.decided": (state, data, event) => changeCall(state, data, SETTLED, { decision: decisionOf(data, event) }),
+  "revert.staged": (state, data) => changeSession(state, { staged: data.message }),
+  "revert.cleared": (state) => changeSession(state, { staged: "" }),
   "revert.committed": revertCommitted,
   "retry.scheduled": (state, data) =>
     changeMessage(state, data, { retry: { attempt: data.attempt, at: data.at, reason: data.reason } }),
@@ -179,6 +213,13 @@ const HANDLERS = {
 function changeSession(state, fields) {
   Object.assign(state, fields);
   return [{ kind: "session" }];
+}
+
+/** Of what can be changed only that is told which was. */
+function sessionUpdated(state, data) {
+  const changed = "title" in data ? { title: data.title } : {};
+  if ("recovery_policy" in data) changed.policy = data.recovery_policy ?? "";
+  return changeSession(state, changed);
 }
 
 function changePause(state, paused) {
@@ -255,6 +296,7 @@ function closeMessage(state, data, fields) {
 
 /** The messages from this one on are hidden; of an earlier page nothing is shown here anyway. */
 function revertCommitted(state, data) {
+  state.staged = "";
   const ids = Array.from(state.messages.keys());
   const from = ids.indexOf(data.message);
   const hidden = from === -1 ? [] : ids.slice(from);
@@ -364,7 +406,7 @@ function attemptDecided(state, data, event) {
   return [{ kind: "message", id: message.id }];
 }
 
-function openPart(state, data, kind) {
+function openPart(state, data, { time }, kind) {
   if (state.parts.has(data.part) || !state.messages.has(data.message)) return [];
   const part = addPart(state, {
     id: data.part,
@@ -373,6 +415,7 @@ function openPart(state, data, kind) {
     kind,
     state: "open",
     text: "",
+    started: time,
   });
   const early = state.earlyParts.get(part.id);
   state.earlyParts.delete(part.id);
@@ -381,10 +424,11 @@ function openPart(state, data, kind) {
   return changes;
 }
 
-function closePart(state, data) {
+function closePart(state, data, { time }) {
   const part = state.parts.get(data.part);
   if (part === undefined) return [];
   part.state = "completed";
+  part.seconds = part.started ? (Date.parse(time) - Date.parse(part.started)) / 1000 : undefined;
   part.ahead = [];
   part.text = data.text;
   part.length = countCodePoints(data.text);

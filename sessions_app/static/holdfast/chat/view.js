@@ -1,19 +1,21 @@
 // The transcript on the page. Text goes in as text: nothing a model wrote is ever parsed as markup.
 
 import { fold, showCall } from "./calls.js";
-import { attemptCard, callCard, showCard } from "./cards.js";
+import { attemptCard, callCard, showCard, showTimes } from "./cards.js";
 import { copyOf, say, setText, slot } from "./markup.js";
 import { Formatted } from "./markdown.js";
 import { newestMessage, undecided } from "./transcript.js";
-import { RUNNING, bannerWords, line, note, pill, retryWords, sessionNote } from "./words.js";
+import { RUNNING, again, bannerWords, line, note, pill, retryWords, sessionNote, thoughts } from "./words.js";
 
 const NEAR_THE_END = 48;
 const SLOW = 9000;
 const VERY_SLOW = 60000;
+const FOLDED_AFTER = 1000;
+const ABOVE_THE_QUESTION = 16;
 const TURNS = new Set(["user", "synthetic", "assistant"]);
 
 export class View {
-  /** `acts` are what the buttons of waiting prompts do: withdraw, sendNow, edit, keepBoth, discard. */
+  /** `acts` are what the buttons of waiting prompts do: withdraw, editPending, steer, sendNow, edit, keepBoth, discard. */
   constructor({ root, state, words, acts }) {
     Object.assign(this, { root, state, words, acts });
     this.messages = new Map();
@@ -23,8 +25,11 @@ export class View {
     this.frozen = false;
     this.isLost = false;
     this.following = true;
+    this.lastTop = 0;
+    this.isAnchored = false;
+    this.opensReasoning = document.documentElement.dataset.reasoning === "open";
     this.heardAt = Date.now();
-    for (const name of ["scroller", "transcript", "ahead", "tray", "tray-rows", "paused", "pill", "announcer"]) {
+    for (const name of ["scroller", "flow", "spacer", "transcript", "ahead", "tray", "tray-rows", "paused", "pill", "announcer"]) {
       this[name] = slot(root, name);
     }
     this.jump = root.querySelector('[data-role="jump"]');
@@ -72,6 +77,21 @@ export class View {
     for (const element of this.transcript.querySelectorAll("[data-part]")) {
       this.texts.set(element.dataset.part, slot(element, "text"));
     }
+  }
+
+  /** Messages of an earlier page, above what is read, which stays where it is. */
+  putFirst(elements) {
+    const below = this.scroller.scrollHeight - this.scroller.scrollTop;
+    this.transcript.prepend(...elements);
+    for (const element of elements) {
+      this.messages.set(element.dataset.message, element);
+      showTimes(element);
+      for (const part of element.querySelectorAll("[data-part]")) {
+        this.texts.set(part.dataset.part, slot(part, "text"));
+        this.#format(part.dataset.part);
+      }
+    }
+    this.scroller.scrollTop = this.scroller.scrollHeight - below;
   }
 
   #showMessage(id) {
@@ -134,6 +154,7 @@ export class View {
   #newMessage(message) {
     const name = { user: "user", assistant: "assistant" }[message.type] ?? "line";
     const element = copyOf(name);
+    element.id = message.id;
     element.dataset.message = message.id;
     element.dataset.seq = message.seq;
     element.dataset.type = message.type;
@@ -156,9 +177,22 @@ export class View {
     if (part.kind === "tool") return this.#showCall(element, part);
     element.dataset.state = part.state;
     setText(text, part.text);
-    const label = slot(element, "label");
-    if (label !== null) setText(label, part.state === "open" ? "Thinking…" : "Thoughts");
+    if (part.kind === "reasoning") this.#showReasoning(element, part);
     this.#format(id);
+  }
+
+  /** Open while it is written, if the reader wants that; folded soon after, unless the reader opened it. */
+  #showReasoning(element, part) {
+    const isOpen = part.state === "open";
+    if (isOpen || part.seconds !== undefined) {
+      setText(slot(element, "label"), thoughts(isOpen ? null : part.seconds, this.words));
+    }
+    const isNew = element.dataset.touched === undefined;
+    if (isNew) element.querySelector("summary").addEventListener("click", () => (element.dataset.touched = "true"));
+    if (isNew) element.dataset.touched = "false";
+    if (isOpen && isNew) element.open = this.opensReasoning;
+    if (isOpen || element.dataset.touched === "true") return;
+    setTimeout(() => element.dataset.touched !== "true" && (element.open = false), FOLDED_AFTER);
   }
 
   #showCall(element, part) {
@@ -235,12 +269,19 @@ export class View {
     const row = copyOf("tray-row");
     row.dataset.prompt = prompt.id;
     setText(slot(row, "text"), prompt.text);
-    const when = prompt.delivery === "queue" ? "Queued" : "Next step";
+    const when = prompt.delivery === "queue" ? "Queued" : "Read at the next step";
     setText(slot(row, "when"), prompt.phase === "sending" ? "Sending…" : when);
-    const button = row.querySelector('[data-role="withdraw"]');
-    button.hidden = prompt.phase !== undefined;
-    button.addEventListener("click", () => this.acts.withdraw(prompt.id));
+    this.#offer(row, "withdraw", prompt, () => this.acts.withdraw(prompt.id));
+    this.#offer(row, "edit-pending", prompt, () => this.acts.editPending(prompt));
+    this.#offer(row, "steer", prompt, () => this.acts.steer(prompt.id));
+    if (prompt.delivery !== "queue") row.querySelector('[data-role="steer"]').hidden = true;
     return row;
+  }
+
+  #offer(row, role, prompt, act) {
+    const offered = row.querySelector(`[data-role="${role}"]`);
+    offered.hidden = prompt.phase !== undefined;
+    offered.addEventListener("click", act);
   }
 
   #bubble(prompt) {
@@ -287,8 +328,8 @@ export class View {
     say(slot(this.pill, "pill-words"), key === "" ? "" : words.pills[key] + this.#waited(key));
     this.pill.hidden = key === "";
     say(slot(this.root, "session-note"), sessionNote(state.status, words));
-    setText(slot(this.root, "session-title"), state.title || "Untitled chat");
-    setText(slot(this.root, "model"), state.model);
+    setText(slot(this.root, "session-title"), state.session === null ? "New chat" : state.title || "Untitled chat");
+    this.#showStaged();
     this.#showPlaceholder(key);
     this.#showBanner();
     this.#showFoot();
@@ -301,7 +342,26 @@ export class View {
     const question = Array.from(this.state.messages.values()).findLast(({ type }) => type === "user");
     const settled = this.state.status?.state === "idle";
     foot.hidden = !(settled && question !== undefined && newestMessage(this.state)?.type === "assistant");
-    if (question !== undefined) foot.querySelector("[name=replaces]").value = question.id;
+    if (foot.hidden) return;
+    const newest = newestMessage(this.state);
+    foot.querySelector("[name=replaces]").value = question.id;
+    slot(foot, "go-on").hidden = newest.state !== "interrupted";
+    setText(slot(foot, "again"), again(newest, this.words));
+    slot(foot, "edit-last").href = `?edit=${question.id}`;
+    for (const help of foot.querySelectorAll("[data-slot=edit-last], [data-role=switch-model]")) {
+      help.hidden = newest.state !== "failed";
+    }
+    foot.querySelector("[data-role=copy-answer]").hidden = this.answer === "";
+  }
+
+  /** What the next message takes the place of, if somebody said so beforehand. */
+  #showStaged() {
+    const { staged } = this.state;
+    const strip = slot(this.root, "staged");
+    if (strip !== null) strip.hidden = staged === "" || this.root.querySelector(".composer [name=replaces]") !== null;
+    if (staged === this.shownStaged) return;
+    this.shownStaged = staged;
+    for (const [id, element] of this.messages) element.toggleAttribute("data-staged", id === staged);
   }
 
   /** The text of the newest answer. */
@@ -362,13 +422,37 @@ export class View {
 
   // Scrolling
 
+  /** From here on the place of the reader is not touched, until they come to the end. */
+  stay() {
+    this.following = false;
+    this.jump.hidden = false;
+  }
+
   /** Follow the end until the reader scrolls up. */
   followAgain() {
     this.following = true;
     this.#follow();
   }
 
+  /** After sending: the question goes to the top, and its answer grows below it. */
+  anchor() {
+    this.isAnchored = true;
+    this.followAgain();
+  }
+
+  /** Room below the end, so that the newest question can stand at the top. */
+  #makeRoom() {
+    const questions = this.flow.querySelectorAll(".turn.user");
+    const question = questions.item(questions.length - 1);
+    if (!this.isAnchored || question === null) return;
+    const needed = this.flow.getBoundingClientRect().bottom - question.getBoundingClientRect().top;
+    const { paddingBottom } = getComputedStyle(this.flow.parentElement);
+    const room = this.scroller.clientHeight - needed - parseFloat(paddingBottom) - ABOVE_THE_QUESTION;
+    this.spacer.style.height = `${Math.max(0, Math.floor(room))}px`;
+  }
+
   #follow() {
+    this.#makeRoom();
     if (this.following) this.scroller.scrollTop = this.scroller.scrollHeight;
   }
 
@@ -376,12 +460,15 @@ export class View {
   #watchScrolling() {
     const sizes = new ResizeObserver(() => this.#follow());
     sizes.observe(this.scroller);
-    sizes.observe(this.scroller.firstElementChild);
+    sizes.observe(this.flow);
     this.scroller.addEventListener(
       "scroll",
       () => {
         const { scrollHeight, scrollTop, clientHeight } = this.scroller;
-        this.following = scrollHeight - scrollTop - clientHeight < NEAR_THE_END;
+        // What came since may have moved the end away; only a reader moves up.
+        if (scrollHeight - scrollTop - clientHeight < NEAR_THE_END) this.following = true;
+        else if (scrollTop < this.lastTop - 1) this.following = false;
+        this.lastTop = scrollTop;
         this.jump.hidden = this.following;
       },
       { passive: true },

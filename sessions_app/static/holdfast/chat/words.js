@@ -70,6 +70,17 @@ function hasText(state, message) {
   });
 }
 
+/** What it is called to ask for the newest answer once more. */
+export function again(newest, words) {
+  return words.again[newest?.state === "failed" ? "failed" : "completed"];
+}
+
+/** The line that reasoning folds to; without seconds it is still written. */
+export function thoughts(seconds, words) {
+  if (seconds === null) return words.thoughts.open;
+  return seconds < 1 ? words.thoughts.short : fill(words.thoughts.long, Math.floor(seconds));
+}
+
 /** What a reader must know of a session that does not go on by itself. */
 export function sessionNote(status, words) {
   if (status === null) return "";
@@ -101,9 +112,10 @@ export function bannerWords(count, words) {
   return count === 1 ? words.cards.banner.one : fill(words.cards.banner.many, count);
 }
 
-/** A name for a chat from its first words; at most 60 characters, cut at a word. */
+/** A name for a chat from its first line; at most 60 characters, cut at a word. */
 export function titleOf(text) {
-  const line = text.split(/\s+/).filter(Boolean).join(" ");
+  const lines = text.split("\n").map((each) => each.split(/\s+/).filter(Boolean).join(" "));
+  const line = lines.find(Boolean) ?? "";
   const points = Array.from(line);
   if (points.length <= 60) return line;
   const cut = points.slice(0, 60).join("").replace(/ [^ ]*$/, "");
