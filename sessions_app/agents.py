@@ -1,10 +1,11 @@
 """The agents a session can be given."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal, cast
 
 from django.conf import settings
+from pydantic import JsonValue
 
 from schema.events import RecoveryPolicy
 from schema.problems import InvalidValue
@@ -25,6 +26,8 @@ class AgentChoice:
     model: str
     steps: int = DEFAULT_STEPS
     tool_modes: Mapping[str, ToolMode] = field(default_factory=dict)
+    hosted_tools: Mapping[str, Sequence[Mapping[str, JsonValue]]] = field(default_factory=dict)
+    """Provider to the tools that it may run itself, as its API takes them."""
     recovery_policy: str = ""
     continues_after_effects: bool = False
 
@@ -64,6 +67,7 @@ def _choice(row: Agent) -> AgentChoice:
         model=row.model or settings.HOLDFAST_DEFAULT_MODEL,
         steps=max(1, row.steps),
         tool_modes=row.tool_modes,
+        hosted_tools=row.hosted_tools,
         recovery_policy=row.recovery_policy,
         continues_after_effects=row.continues_after_effects,
     )

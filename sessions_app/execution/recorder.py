@@ -245,6 +245,8 @@ class Recorder:
             )
             if not local:
                 self._end_step(tx, finished)
+                if finished.finish == "paused" and self.frame.has_steps_left:
+                    inbox.owe(tx, not_before=tx.now)
                 return Settled(self._go_on(tx, shutting_down=shutting_down))
             entering = settling.plan_calls(tx, local, self.frame)
             if entering:

@@ -219,14 +219,16 @@ def _request(held: Held, *, frame: Frame, model: str) -> ModelRequest:
         for tool in frame.toolset.tools.values()
         if frame.has_steps_left and frame.agent.mode_of(tool.name) != "deny"
     ]
+    provider, _, name = model.partition(":")
     return ModelRequest(
         attempt=identity.new_attempt_id(),
-        model=model.partition(":")[2],
+        model=name,
         turns=history.lower(
             history.select(held.session_id), model=model, is_last_step=not frame.has_steps_left
         ),
         system=frame.agent.system,
         tools=tuple(offered),
+        hosted_tools=tuple(frame.agent.hosted_tools.get(provider, ())) if frame.has_steps_left else (),
         earlier_attempts=history.attempts_for_newest_prompt(held.session_id),
     )
 
@@ -240,6 +242,7 @@ def _prepared(frame: Frame, sending: Sending, digest: str) -> AttemptPrepared:
         provider=sending.provider.name,
         model=sending.request.model,
         request_digest=digest,
+        hosted_tools=bool(sending.request.hosted_tools),
     )
 
 

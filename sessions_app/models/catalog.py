@@ -2,6 +2,7 @@
 
 from django.db import models
 
+from sessions_app.models import agent_fields
 from sessions_app.models.fields import NAME_LENGTH
 
 
@@ -24,8 +25,20 @@ class Agent(models.Model):
     """Whether to go on by itself even when a call with a side effect is unknown."""
     steps = models.PositiveIntegerField(default=25)
     """How many steps may follow one prompt; the last one offers no tools."""
-    tool_modes = models.JSONField(default=dict, blank=True)
+    tool_modes = models.JSONField(default=dict, blank=True, validators=[agent_fields.validate_tool_modes])
     """Tool name to allow, ask or deny; ``*`` stands for every tool that is not named. Unnamed: allow."""
+    hosted_tools = models.JSONField(
+        default=dict,
+        blank=True,
+        validators=[agent_fields.validate_hosted_tools],
+        help_text=(
+            "Tools that a provider runs itself, written as its API takes them: "
+            '{"openai-responses": [{"type": "web_search"}], '
+            '"anthropic": [{"type": "web_search_20250305", "name": "web_search"}]}. '
+            "What they did cannot be proved: after an unknown outcome a person is asked before anything goes on."
+        ),
+    )
+    """Provider to the tools that it is offered to run; see ``models.agent_fields``."""
 
     def __str__(self) -> str:
         return self.name

@@ -29,6 +29,7 @@ _STOP_REASONS: Final = {
     "model_context_window_exceeded": "length",
     "tool_use": "tool_calls",
     "refusal": "content_filter",
+    "pause_turn": "paused",
 }
 _EVENTS: Final = frozenset(
     {
@@ -67,8 +68,8 @@ class Messages:
         }
         if request.system.strip():
             body["system"] = request.system
-        if request.tools:
-            body["tools"] = [_tool(tool) for tool in request.tools]
+        if request.tools or request.hosted_tools:
+            body["tools"] = [*map(_tool, request.tools), *map(dict, request.hosted_tools)]
         elif stubs := groups.stubs(request.turns):
             # Calls in the history want tools in the request, also when none may be called.
             body["tools"] = [_tool(tool) for tool in stubs]

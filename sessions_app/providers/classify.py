@@ -274,17 +274,23 @@ def _describe(status: int, found: Report, body: bytes) -> str:
     return f"The provider answered {status} without saying why."
 
 
-def reported(*, payload: JsonValue, phase: Phase) -> AttemptError:
+def reported(*, payload: JsonValue, phase: Phase, has_hosted_tools: bool = False) -> AttemptError:
     """The provider said in its stream, after a status of success, that it failed.
 
-    Before any output, an error that names load or rate as its cause is as good as the status for it.
+    Before any output, an error that names load or rate as its cause is as good as the status for it; not
+    where the provider had tools to run itself, which may have done something before it said a word.
     """
     found = report(payload)
     reason = _reason(found, found.status)
     if reason == "provider_error" and found.says("quota"):
         reason = "quota"
     refuses_load = bool(found.marks & (_OVERLOAD | _RATE_LIMIT)) or found.status in (429, 529)
-    is_rejected = refuses_load and reason in ("overloaded", "rate_limit") and phase < Phase.FIRST_OUTPUT
+    is_rejected = (
+        refuses_load
+        and reason in ("overloaded", "rate_limit")
+        and phase < Phase.FIRST_OUTPUT
+        and not has_hosted_tools
+    )
     return AttemptError(
         error_class="rejected" if is_rejected else "failed",
         reason=reason,

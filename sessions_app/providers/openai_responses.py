@@ -62,8 +62,8 @@ class Responses:
             body["include"] = [_ENCRYPTED]
         if request.system.strip():
             body["instructions"] = request.system
-        if request.tools:
-            body["tools"] = [_tool(tool) for tool in request.tools]
+        if request.tools or request.hosted_tools:
+            body["tools"] = [*map(_tool, request.tools), *map(dict, request.hosted_tools)]
         if request.max_output_tokens is not None:
             body["max_output_tokens"] = request.max_output_tokens
         return body

@@ -22,6 +22,8 @@ class ModelRequest:
     turns: tuple[Turn, ...]
     system: str = ""
     tools: tuple[ToolDefinition, ...] = ()
+    hosted_tools: tuple[Mapping[str, JsonValue], ...] = ()
+    """Tools that the provider may run itself, as its API takes them."""
     max_output_tokens: int | None = None
     earlier_attempts: int = 0
     """How many attempts were already made for the newest user prompt (the scripted demo counts by it)."""
@@ -86,7 +88,8 @@ class ResponseIdentified:
 class Finished:
     """The terminal marker arrived: the attempt is completed. Always the last item, exactly once.
 
-    ``finish`` is one of stop, length, tool_calls, content_filter, missing, other.
+    ``finish`` is one of stop, length, tool_calls, content_filter, paused (the provider wants to be asked to go
+    on), missing, other.
     """
 
     finish: str

@@ -59,7 +59,11 @@ class RemoteProvider:
             error = classify.broken(phase=exchange.phase, kind=broken.kind, detail=broken.detail)
             raise self._failure(error, reader) from broken
         except wire.Reported as reported:
-            error = classify.reported(payload=reported.payload, phase=exchange.phase)
+            error = classify.reported(
+                payload=reported.payload,
+                phase=exchange.phase,
+                has_hosted_tools=bool(request.hosted_tools),
+            )
             raise self._failure(error, reader) from reported
         except wire.Unusable as unusable:
             error = classify.unusable(reason=unusable.reason, detail=str(unusable))

@@ -1,5 +1,7 @@
 """All that is stored can be looked at, by id, for a fixed number of statements; nothing can be changed."""
 
+import html
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -233,6 +235,49 @@ def test_agents_are_configured(browser: Client) -> None:
     assert models.Agent.objects.get().system == "Talk like one."
     browser.post(page_of(models.Agent.objects.get()), form | {"name": "other", "system": "Softly."})
     assert [(agent.name, agent.system) for agent in models.Agent.objects.all()] == [("pirate", "Softly.")]
+
+
+@pytest.mark.parametrize("written", ['{"calculator": "denied"}', '["calculator"]', '{"*": ["deny"]}'])
+def test_a_mode_that_is_none_is_refused_instead_of_allowing_the_tool(browser: Client, written: str) -> None:
+    form = {"name": "careful", "steps": "25", "tool_modes": written, "hosted_tools": "{}"}
+
+    answer = browser.post(reverse("admin:sessions_app_agent_add"), form)
+
+    assert answer.status_code == 200
+    assert "errorlist" in answer.content.decode()
+    assert not models.Agent.objects.exists()
+
+
+SEARCH = '[{"type": "web_search_20250305", "name": "web_search"}]'
+
+
+@pytest.mark.parametrize(
+    ("written", "refused"),
+    [
+        (f'{{"anthropic": {SEARCH}, "openai-responses": [{{"type": "web_search"}}]}}', ""),
+        ("{}", ""),
+        ("", ""),
+        ("[1]", "Write an object"),
+        (f'{{"openai": {SEARCH}}}', "runs no tools itself. Name one of anthropic, openai-responses."),
+        ('{"anthropic": {"type": "web_search_20250305"}}', "a list of tools"),
+        ('{"anthropic": ["web_search"]}', "whose type is one of web_search, web_fetch, code_execution"),
+        ('{"anthropic": [{"type": "bash_20250124", "name": "bash"}]}', "whose type is one of"),
+        ('{"openai-responses": [{"type": "web_searching"}]}', "whose type is one of"),
+        ('{"openai-responses": [{"type": "mcp", "authorization": "secret"}]}', "whose type is one of"),
+    ],
+)
+def test_what_a_provider_may_run_itself_is_checked_when_it_is_configured(
+    browser: Client, written: str, refused: str
+) -> None:
+    add = reverse("admin:sessions_app_agent_add")
+    form = {"name": "searching", "steps": "25", "tool_modes": "", "hosted_tools": written}
+
+    answer = browser.post(add, form)
+
+    assert answer.status_code == (200 if refused else 302), answer.content
+    assert refused in html.unescape(answer.content.decode())
+    stored = list(models.Agent.objects.values_list("tool_modes", "hosted_tools"))
+    assert stored == ([] if refused else [({}, json.loads(written or "{}"))])
 
 
 def test_staff_without_permission_and_strangers_see_nothing(administrator: User) -> None:

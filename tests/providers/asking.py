@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic import JsonValue
+
 from schema.attempts import AttemptError, Usage
 from schema.ids import AttemptId
 from schema.turns import AssistantTurn, ResultTurn, TextBlock, ToolDefinition, Turn, UserTurn
@@ -102,6 +104,7 @@ def request(
     tools: tuple[ToolDefinition, ...] = (),
     max_output_tokens: int | None = None,
     earlier_attempts: int = 0,
+    hosted_tools: tuple[Mapping[str, JsonValue], ...] = (),
 ) -> port.ModelRequest:
     return port.ModelRequest(
         attempt=ATTEMPT,
@@ -111,6 +114,7 @@ def request(
         tools=tools,
         max_output_tokens=max_output_tokens,
         earlier_attempts=earlier_attempts,
+        hosted_tools=hosted_tools,
     )
 
 

@@ -207,6 +207,9 @@ def test_an_error_in_the_stream_is_a_rejection_only_for_load_and_before_output(
     before = classify.reported(payload=payload, phase=Phase.FIRST_EVENT)
     after = classify.reported(payload=payload, phase=Phase.FIRST_OUTPUT)
 
+    with_tools = classify.reported(payload=payload, phase=Phase.FIRST_EVENT, has_hosted_tools=True)
+
+    assert with_tools.error_class == "failed"
     assert (before.error_class, before.reason) == before_output
     assert (after.error_class, after.reason) == after_output
 

@@ -264,6 +264,15 @@ SEARCH = CallBlock(
 HOSTED = AssistantTurn(blocks=(SEARCH, TextBlock(text="It is sunny.")))
 
 
+def test_tools_that_the_provider_runs_are_offered_as_the_agent_wrote_them() -> None:
+    search = {"type": "web_search_20250305", "name": "web_search", "max_uses": 3}
+
+    sent = messages("Hi", tools=(ADD,), hosted_tools=(search,))["tools"]
+
+    assert [tool["name"] for tool in sent] == ["add", "web_search"]
+    assert sent[1] == search
+
+
 def test_a_hosted_call_goes_back_to_anthropic_with_its_result_beside_it() -> None:
     assert messages("Weather?", HOSTED, "Thanks")["messages"][1]["content"] == [
         {

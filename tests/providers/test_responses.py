@@ -68,6 +68,15 @@ def test_a_request_is_kept_and_runs_in_the_background() -> None:
     }
 
 
+def test_tools_that_the_provider_runs_are_offered_as_the_agent_wrote_them() -> None:
+    search = {"type": "web_search", "search_context_size": "low"}
+
+    sent = encoded("Hi", tools=(ADD,), hosted_tools=(search,))["tools"]
+
+    assert [tool["type"] for tool in sent] == ["function", "web_search"]
+    assert sent[1] == search
+
+
 def test_without_background_nothing_is_kept_there() -> None:
     body = NOT_KEPT.encode(request())
 
