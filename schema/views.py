@@ -118,6 +118,8 @@ class ToolPart(Contract):
     overflow: str | None
     error: str | None
     decision: Decision | None
+    can_be_asked: bool
+    """Whether its outcome is unknown and undecided, and its tool may know it."""
     text: Literal[""]
 
 
@@ -188,6 +190,8 @@ class Attempt(Contract):
     settled_at: Time | None
     unknown_at: Time | None
     decision: Decision | None
+    can_be_asked: bool
+    """Whether its outcome is unknown and its provider may know it."""
 
 
 class Fact(Contract):

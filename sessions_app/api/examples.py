@@ -109,6 +109,7 @@ _TOOL_PART: Final[Shape] = {
     "overflow": None,
     "error": "Tool execution interrupted",
     "decision": None,
+    "can_be_asked": False,
     "text": "",
 }
 _TOOL_CALL: Final[Shape] = {**_TOOL_PART, "session": _SESSION, "message": _ANSWER}
@@ -160,6 +161,7 @@ _ATTEMPT_SHAPE: Final[Shape] = {
     "settled_at": None,
     "unknown_at": _AT,
     "decision": None,
+    "can_be_asked": False,
 }
 _WITH_FACTS: Final[Shape] = {
     **_ATTEMPT_SHAPE,
