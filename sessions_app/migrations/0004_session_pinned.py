@@ -6,7 +6,7 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("sessions_app", "0002_figures"),
+        ("sessions_app", "0003_agent_fields"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
