@@ -8,7 +8,7 @@ import sessions_app.models.agent_fields
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('sessions_app', "0003_session_pinned"),
+        ('sessions_app', "0002_figures"),
     ]
 
     operations = [
