@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Final, Literal, NoReturn, TypeVar
 from urllib.parse import SplitResult, unquote, urlsplit
 
+from schema.limits import Rate
+
 Role = Literal["web", "worker"]
 T = TypeVar("T")
 
@@ -87,6 +89,12 @@ class Environment:
     webhook_urls: tuple[str, ...]
     mcp_commands: Mapping[str, tuple[str, ...]]
     metrics_token: str | None
+    user_rate: Rate | None
+    token_rate: Rate | None
+    sign_in_failures: int
+    sign_in_pause_seconds: int
+    proxies: int
+    hsts_seconds: int
 
 
 def read(environ: Mapping[str, str], *, root: Path) -> Environment:
@@ -128,6 +136,12 @@ def read(environ: Mapping[str, str], *, root: Path) -> Environment:
         webhook_urls=reader.required("HOLDFAST_WEBHOOK_URLS", "", _webhook_urls),
         mcp_commands=reader.required("HOLDFAST_MCP_COMMANDS", "", _commands),
         metrics_token=reader.optional("HOLDFAST_METRICS_TOKEN", _token),
+        user_rate=reader.required("HOLDFAST_USER_RATE", "120000/minute", _rate),
+        token_rate=reader.required("HOLDFAST_TOKEN_RATE", "60000/minute", _rate),
+        sign_in_failures=reader.required("HOLDFAST_SIGN_IN_FAILURES", "10", _whole(1, 1000)),
+        sign_in_pause_seconds=reader.required("HOLDFAST_SIGN_IN_PAUSE_SECONDS", "900", _whole(1, 86400)),
+        proxies=reader.required("HOLDFAST_PROXIES", "0", _whole(0, 9)),
+        hsts_seconds=reader.required("HOLDFAST_HSTS_SECONDS", "31536000", _whole(0, 100_000_000)),
     )
     _check_lease(parsed, environ)
     return parsed
@@ -208,6 +222,19 @@ def _seconds(least: float, most: float) -> Callable[[str], float]:
         return float(text)
 
     return parse
+
+
+_UNITS: Final = {"second": 1, "minute": 60, "hour": 3600}
+
+
+def _rate(text: str) -> Rate | None:
+    """None for ``off``."""
+    if text == "off":
+        return None
+    found = re.fullmatch(r"([1-9][0-9]{0,8})/(second|minute|hour)", text)
+    if found is None:
+        _refuse("requests in a time, such as 100/second, 6000/minute or 1000/hour; or off")
+    return Rate(requests=int(found[1]), seconds=_UNITS[found[2]])
 
 
 def _path(text: str, root: Path) -> Path:

@@ -65,6 +65,8 @@ def logging_config(log_format: Literal["text", "json"]) -> dict[str, Any]:
             "django.request": {"level": "ERROR"},
             # While Redis is away its layer would print a traceback every second; the live stream tells of it once.
             "channels_redis.pubsub": {"level": "CRITICAL"},
+            # It repeats the name that was tried, which may be a password typed into the wrong field.
+            "axes": {"level": "ERROR"},
             # django-q2 tells of every task, daphne of every request, httpx2 of every URL.
             **dict.fromkeys(("django-q", "daphne", "httpx2", "httpcore2"), quiet),
         },

@@ -3,6 +3,7 @@
 import os
 import sys
 import warnings
+from datetime import timedelta
 from pathlib import Path
 
 from config import databases, env, logs, paths
@@ -33,6 +34,9 @@ HOLDFAST_TOOLS = _env.tools
 HOLDFAST_WEBHOOK_URLS = _env.webhook_urls
 HOLDFAST_MCP_COMMANDS = _env.mcp_commands
 HOLDFAST_METRICS_TOKEN = _env.metrics_token
+HOLDFAST_USER_RATE = _env.user_rate
+HOLDFAST_TOKEN_RATE = _env.token_rate
+HOLDFAST_PROXIES = _env.proxies
 HOLDFAST_COORDINATOR = "sessions_app.execution.coordinator"
 OPENAI_API_KEY = _env.openai_api_key
 OPENAI_BASE_URL = _env.openai_base_url
@@ -74,6 +78,7 @@ INSTALLED_APPS = [
     "channels",
     "rest_framework",
     "django_q",
+    "axes",
     "sessions_app",
     "recovery",
     "config",
@@ -86,6 +91,7 @@ MIDDLEWARE = [
         *("Csrf", "Authentication", "Messages", "XFrameOptions"),
     )
 ]
+MIDDLEWARE.append("axes.middleware.AxesMiddleware")
 
 ROOT_URLCONF = "config.urls"
 ASGI_APPLICATION = "config.asgi.application"
@@ -108,6 +114,22 @@ TEMPLATES = [
 DATABASES = {"default": databases.connection(_env.database, role=HOLDFAST_ROLE)}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
+AUTHENTICATION_BACKENDS = [
+    "axes.backends.AxesStandaloneBackend",
+    "django.contrib.auth.backends.ModelBackend",
+]
+# A name that is tried too often from one address rests for a while. The count is in the database, for every process.
+AXES_FAILURE_LIMIT = _env.sign_in_failures
+AXES_COOLOFF_TIME = timedelta(seconds=_env.sign_in_pause_seconds)
+AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
+AXES_LOCKOUT_CALLABLE = "sessions_app.web.account.too_many_failures"
+AXES_RESET_ON_SUCCESS = True
+AXES_RESET_COOL_OFF_ON_FAILURE_DURING_LOCKOUT = False
+AXES_CLIENT_IP_CALLABLE = "sessions_app.web.account.address_of"
+AXES_DISABLE_ACCESS_LOG = True
+AXES_ENABLE_ADMIN = False
+AXES_VERBOSE = False
+
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in (
@@ -128,6 +150,25 @@ WHITENOISE_USE_FINDERS = True
 
 LOGGING = logs.logging_config(_env.log_format)
 
+# --- Cache ---------------------------------------------------------------------------------------------
+
+# It counts requests, nothing else. Without Redis there is one web process, whose memory will do.
+CACHES = {
+    "default": (
+        {
+            "BACKEND": "django.core.cache.backends.locmem.LocMemCache",
+            "OPTIONS": {"MAX_ENTRIES": 100_000},
+        }
+        if _env.redis_url is None
+        else {
+            "BACKEND": "django.core.cache.backends.redis.RedisCache",
+            "LOCATION": _env.redis_url,
+            "KEY_PREFIX": "holdfast",
+            "OPTIONS": {"socket_timeout": 1, "socket_connect_timeout": 1},
+        }
+    )
+}
+
 # --- Security ----------------------------------------------------------------------------------------
 
 CSRF_TRUSTED_ORIGINS = list(_env.csrf_trusted_origins)
@@ -141,6 +182,13 @@ SECURE_CONTENT_TYPE_NOSNIFF = True
 SECURE_REFERRER_POLICY = "same-origin"
 SECURE_CROSS_ORIGIN_OPENER_POLICY = "same-origin"
 X_FRAME_OPTIONS = "DENY"
+# Browsers heed it only when they came over HTTPS.
+SECURE_HSTS_SECONDS = _env.hsts_seconds if _https_only else 0
+# Without a proxy that says how somebody came, everybody would be sent on for ever.
+SECURE_SSL_REDIRECT = _https_only and HOLDFAST_PROXIES > 0
+SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]
+# What the other names of the domain do, and whether it is on the browsers' lists, is not ours to say.
+SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
 
 # --- The queue ---------------------------------------------------------------------------------------
 

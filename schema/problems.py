@@ -29,6 +29,19 @@ class SessionNotFound(Problem):
         super().__init__(f"Session {session_id!r} does not exist. Create it first, or check the id.")
 
 
+class Throttled(Problem):
+    """Too many requests came from this user or with this token. ``Retry-After`` says when to come again."""
+
+    code = "throttled"
+    status = 429
+    title = "Too many requests"
+
+    def __init__(self, *, exhausted: str, retry_after: int) -> None:
+        self.exhausted = exhausted
+        self.retry_after = retry_after
+        super().__init__(f"Too many requests for one {exhausted}. Send this again in {retry_after} seconds.")
+
+
 class PromptNotFound(Problem):
     code = "prompt_not_found"
     status = 404

@@ -12,7 +12,8 @@ class SessionsConfig(AppConfig):
     def ready(self) -> None:
         """Readers are told of every commit; what operators want to know is counted."""
         from sessions_app import figures, log
-        from sessions_app.live import publish
+        from sessions_app.live import leaving, publish
 
         log.on_commit(publish.events)
         log.on_commit(figures.events)
+        leaving.listen()

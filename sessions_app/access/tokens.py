@@ -9,6 +9,7 @@ from typing import Final
 from django.contrib.auth.models import User
 from django.db import connection
 
+from sessions_app.live import entries
 from sessions_app.models import ApiToken
 
 _PREFIX: Final = "hft_"
@@ -16,7 +17,7 @@ _ENTROPY_BYTES: Final = 32
 _LONGEST: Final = 200
 _KNOWN: Final = ("id", "username", "is_staff", "is_active")
 _USER_OF: Final = f"""
-    SELECT owner.id, owner.username, owner.is_staff
+    SELECT token.id, owner.id, owner.username, owner.is_staff
     FROM {ApiToken._meta.db_table} token JOIN {User._meta.db_table} owner ON owner.id = token.user_id
     WHERE token.digest = %s AND token.revoked_at IS NULL AND owner.is_active
 """  # noqa: S608, SLF001
@@ -37,8 +38,22 @@ def create_token(*, user_id: int, name: str, now: datetime) -> NewToken:
     return NewToken(token=token, secret=secret)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Bearer:
+    """Whoever has a token that lets them in."""
+
+    user: User
+    token_id: int
+
+
 def find_user(secret: str) -> User | None:
-    """The active user whose unrevoked token this is. What requests seldom ask of a user is loaded then.
+    """The active user whose unrevoked token this is."""
+    bearer = find_bearer(secret)
+    return None if bearer is None else bearer.user
+
+
+def find_bearer(secret: str) -> Bearer | None:
+    """The token with its active user, unless it was revoked. What requests seldom ask of a user is loaded then.
 
     One bare statement: every request pays for it, and the ORM would take twenty times as long to compile
     the same.
@@ -50,13 +65,17 @@ def find_user(secret: str) -> User | None:
         row = cursor.fetchone()
     if row is None:
         return None
-    user_id, username, is_staff = row
-    return User.from_db(connection.alias, _KNOWN, (user_id, username, bool(is_staff), True))
+    token_id, user_id, username, is_staff = row
+    user = User.from_db(connection.alias, _KNOWN, (user_id, username, bool(is_staff), True))
+    return Bearer(user=user, token_id=token_id)
 
 
 def revoke_token(*, token_id: int, now: datetime) -> bool:
     """From now on the token lets nobody in. False when it was revoked before."""
-    return ApiToken.objects.filter(pk=token_id, revoked_at=None).update(revoked_at=now) == 1
+    is_revoked = ApiToken.objects.filter(pk=token_id, revoked_at=None).update(revoked_at=now) == 1
+    for user_id in ApiToken.objects.filter(pk=token_id).values_list("user_id", flat=True):
+        entries.changed(user_id)
+    return is_revoked
 
 
 def _digest(secret: str) -> str:

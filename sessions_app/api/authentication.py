@@ -13,18 +13,21 @@ _SCHEME: Final = "token"
 
 
 class TokenAuthentication(BaseAuthentication):
-    """``Authorization: Token ...``. A token that does not fit is refused, whatever else was sent."""
+    """``Authorization: Token ...``. A token that does not fit is refused, whatever else was sent.
 
-    def authenticate(self, request: Request) -> tuple[User, None] | None:
+    The request's ``auth`` is the token's id.
+    """
+
+    def authenticate(self, request: Request) -> tuple[User, int] | None:
         scheme, _, secret = request.META.get("HTTP_AUTHORIZATION", "").strip().partition(" ")
         if scheme.lower() != _SCHEME:
             return None
-        user = access.find_user(secret.strip())
-        if user is None:
+        bearer = access.find_bearer(secret.strip())
+        if bearer is None:
             raise exceptions.AuthenticationFailed(
                 "The token is not valid, was revoked, or its user is inactive."
             )
-        return user, None
+        return bearer.user, bearer.token_id
 
     def authenticate_header(self, request: Request) -> str:
         return 'Token realm="holdfast"'

@@ -12,12 +12,9 @@ from pydantic_core import ErrorDetails
 from schema.attempts import AttemptState
 from schema.events import RecoveryPolicy
 from schema.inputs import Delivery
-from schema.limits import MAX_NAME_CHARACTERS, MAX_PROMPT_CHARACTERS, MAX_TITLE_CHARACTERS
+from schema.limits import MAX_BODY_BYTES, MAX_NAME_CHARACTERS, MAX_PROMPT_CHARACTERS, MAX_TITLE_CHARACTERS
 from schema.text import clean
 from sessions_app.api import problems
-
-MAX_BODY_BYTES: Final = 6 * 1024 * 1024
-"""The longest prompt fits even when every character is written as two ``\\u`` escapes."""
 
 MAX_WAIT_SECONDS: Final = 60
 MAX_SEQ: Final = 2**63 - 1

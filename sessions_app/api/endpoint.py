@@ -12,7 +12,8 @@ from rest_framework.views import APIView
 
 from schema.ids import is_client_session_id
 from schema.problems import Problem, SessionNotFound
-from sessions_app.api import answers, authentication, bodies, files, problems, threads
+from sessions_app.access.rates import Standing
+from sessions_app.api import answers, authentication, bodies, files, problems, threads, throttling
 from sessions_app.api.openapi import Described
 from sessions_app.api.operation import Operation, operation_of
 from sessions_app.sessions.belongs import belongs
@@ -28,7 +29,7 @@ _METHODS: Final = ("GET", "POST", "PATCH", "DELETE")
 class Endpoint(APIView):
     """An address of the API. The handler of a method runs in a thread and returns its Answer.
 
-    The order is part of the contract: who asks (401), whether the resource is theirs (404), and only then
+    The order is part of the contract: who asks (401), how often (429), whether the resource is theirs (404), and only then
     method (405), wanted type (406) and body.
     """
 
@@ -36,7 +37,10 @@ class Endpoint(APIView):
     permission_classes = (permissions.IsAuthenticated,)
     renderer_classes = (renderers.JSONRenderer,)
     parser_classes = (parsers.JSONParser,)
+    throttle_classes = (throttling.PerUser, throttling.PerToken)
     view_is_async = True
+    standing: Standing | None = None
+    """Where the caller stands, once they have been counted."""
     produces: ClassVar[str] = answers.JSON
     missing: ClassVar[tuple[type[Problem], ...]] = ()
     """What ``find_resource`` raises."""
@@ -44,7 +48,9 @@ class Endpoint(APIView):
 
     async def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:  # type: ignore[override]
         answer = await threads.in_thread(self._answer)(request, kwargs)
-        return await self._finish(answer) if isinstance(answer, Coroutine) else answer
+        response = await self._finish(answer) if isinstance(answer, Coroutine) else answer
+        throttling.tell(response, self.standing)
+        return response
 
     def find_resource(self, names: Mapping[str, str]) -> None:
         """Look for what the address names. Raises its NotFound when it does not exist for this user."""
@@ -75,6 +81,7 @@ class Endpoint(APIView):
         self.request = self.initialize_request(request, **names)
         self.perform_authentication(self.request)
         self.check_permissions(self.request)
+        self.check_throttles(self.request)
         self.find_resource(names)
 
     def _handler(self) -> Any:

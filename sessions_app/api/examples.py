@@ -37,6 +37,8 @@ GIVEN: Final[Mapping[str, Any]] = {
     "text": "message 1",
     "size": 400_001,
     "limit": 400_000,
+    "exhausted": "user",
+    "retry_after": 12,
 }
 """What problems are made from, by the name of the argument."""
 

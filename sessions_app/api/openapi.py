@@ -15,7 +15,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiReque
 from pydantic import BaseModel, ConfigDict
 
 from schema import views
-from schema.problems import Problem
+from schema.problems import Problem, Throttled
 from sessions_app.api import answers, bodies, examples, problems
 from sessions_app.api.operation import Operation, operation_of
 
@@ -32,7 +32,12 @@ _SETTINGS: Final = {
     "COMPONENT_SPLIT_PATCH": False,
     "POSTPROCESSING_HOOKS": [],
 }
-_ALWAYS: Final = (problems.NotAuthenticated, problems.MethodNotAllowed, problems.NotAcceptable)
+_ALWAYS: Final = (
+    problems.NotAuthenticated,
+    problems.MethodNotAllowed,
+    problems.NotAcceptable,
+    Throttled,
+)
 _WITH_QUERY: Final = (problems.InvalidFields,)
 _WITH_BODY: Final = (
     problems.InvalidFields,

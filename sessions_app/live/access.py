@@ -9,6 +9,7 @@ from django.contrib.auth.models import User
 from schema.ids import MAX_LENGTH
 from schema.problems import SessionNotFound
 from sessions_app import sessions
+from sessions_app.access import rates
 from sessions_app.live.requests import InterruptRequest, PromptRequest
 from sessions_app.models import Session
 
@@ -26,8 +27,16 @@ def is_active(user_id: int) -> bool:
     return User.objects.filter(pk=user_id, is_active=True).exists()
 
 
+def spend(user_id: int) -> None:
+    """Count a frame of the user, as a request is counted. Raises Throttled."""
+    standing = rates.spend_as_user(user_id)
+    if standing is not None:
+        standing.require()
+
+
 def prompt(*, user_id: int, session_id: str, request: PromptRequest, now: datetime) -> dict[str, Any]:
-    """Admit the prompt; returns its shape. Raises what sessions.prompt raises, and SessionNotFound."""
+    """Admit the prompt; returns its shape. Raises what sessions.prompt raises, SessionNotFound and Throttled."""
+    spend(user_id)
     check(user_id=user_id, session_id=session_id)
     admission = sessions.prompt(
         session_id=session_id,
@@ -40,6 +49,7 @@ def prompt(*, user_id: int, session_id: str, request: PromptRequest, now: dateti
 
 
 def interrupt(*, user_id: int, session_id: str, request: InterruptRequest, now: datetime) -> bool:
-    """Stop what runs. False when nothing did. Raises SessionNotFound or log.SessionGone."""
+    """Stop what runs. False when nothing did. Raises SessionNotFound, log.SessionGone or Throttled."""
+    spend(user_id)
     check(user_id=user_id, session_id=session_id)
     return sessions.interrupt(session_id=session_id, now=now, resume=request.resume)

@@ -13,8 +13,8 @@ from channels.generic.websocket import AsyncWebsocketConsumer
 from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 
-from schema.problems import Problem, SessionNotFound
-from sessions_app.live import access, origins, packets, reads, requests, tickets
+from schema.problems import Problem, SessionNotFound, Throttled
+from sessions_app.live import access, entries, origins, packets, reads, requests, tickets
 from sessions_app.live.reader import Reader
 from sessions_app.live.requests import BadRequest, InterruptRequest, PromptRequest, SyncRequest
 from sessions_app.log import SessionGone
@@ -27,7 +27,14 @@ BAD_ADDRESS: Final = 4400
 TOO_SLOW: Final = 4408
 FAILED: Final = 1011
 
-_END_CODES: Final = {"gone": NOT_FOUND, "slow": TOO_SLOW}
+COME_AGAIN: Final = 1012
+
+_END_CODES: Final = {
+    "gone": NOT_FOUND,
+    "slow": TOO_SLOW,
+    "signed_out": NOT_SIGNED_IN,
+    "changed": COME_AGAIN,
+}
 
 
 class SessionConsumer(AsyncWebsocketConsumer):  # type: ignore[misc,unused-ignore]
@@ -37,6 +44,7 @@ class SessionConsumer(AsyncWebsocketConsumer):  # type: ignore[misc,unused-ignor
 
     reader: Reader
     user_id: int
+    entry: entries.Entry
     session_id: str
     _sending: asyncio.Task[None] | None = None
 
@@ -77,6 +85,9 @@ class SessionConsumer(AsyncWebsocketConsumer):  # type: ignore[misc,unused-ignor
         if user_id is None or not await reads.run(access.is_active, user_id):
             return NOT_SIGNED_IN
         self.user_id = user_id
+        self.entry = entries.Entry(
+            user_id=user_id, session_key=None if "ticket" in query else self.scope["session"].session_key
+        )
         try:
             await reads.run(access.check, user_id=user_id, session_id=self.session_id)
         except SessionNotFound:
@@ -94,7 +105,8 @@ class SessionConsumer(AsyncWebsocketConsumer):  # type: ignore[misc,unused-ignor
 
     async def _send_frames(self) -> None:
         try:
-            async with aclosing(self.reader.frames()) as frames:
+            watched = entries.watched(self.entry, self.reader.leave)
+            async with watched, aclosing(self.reader.frames()) as frames:
                 async for frame in frames:
                     await self.send(text_data=frame.text())
             await self.close(code=_END_CODES.get(self.reader.ended or "", FAILED))
@@ -115,6 +127,8 @@ class SessionConsumer(AsyncWebsocketConsumer):  # type: ignore[misc,unused-ignor
             await self._serve(request)
         except BadRequest as bad:
             await self._answer({"t": "error", "detail": str(bad)})
+        except Throttled as throttled:
+            await self._answer({"t": "error", "detail": throttled.detail})
         except (SessionNotFound, SessionGone):
             await self.close(code=NOT_FOUND)
         except (DatabaseError, InterfaceError):
@@ -127,6 +141,7 @@ class SessionConsumer(AsyncWebsocketConsumer):  # type: ignore[misc,unused-ignor
             case PromptRequest():
                 await self._prompt(request)
             case SyncRequest(after=after):
+                await database_sync_to_async(access.spend, thread_sensitive=False)(self.user_id)
                 self.reader.sync(after=after)
             case InterruptRequest():
                 interrupted = await self._act(access.interrupt, request)

@@ -20,6 +20,18 @@ def of_worker(worker_id: str) -> str:
     return f"nudge.{_digest('worker', worker_id)}"
 
 
+@functools.lru_cache(maxsize=1)
+def of_entries() -> str:
+    """The group in which every web process hears who signs out."""
+    return f"entries.{_digest('entries', '')}"
+
+
+@functools.lru_cache(maxsize=4096)
+def of_web(session_key: str) -> str:
+    """What a web session is called there."""
+    return _digest("web", session_key)
+
+
 def _digest(kind: str, identity: str) -> str:
     return salted_hmac(f"sessions_app.live.{kind}", identity, algorithm="sha256").hexdigest()
 

@@ -16,7 +16,7 @@ from typing import Final, Literal
 from django.db import DatabaseError, InterfaceError
 
 from schema.status import Status
-from sessions_app.live import frames, reads, switchboard
+from sessions_app.live import entries, frames, reads, switchboard
 from sessions_app.live.bounded_log import BoundedLog
 from sessions_app.live.follower import Follower, Text
 from sessions_app.live.frames import Frame
@@ -24,7 +24,7 @@ from sessions_app.live.packets import Item
 
 logger = logging.getLogger(__name__)
 
-End = Literal["gone", "slow"]
+End = Literal["gone", "slow", "signed_out", "changed"]
 
 MOST_FRAMES: Final = 2000
 MOST_CHARACTERS: Final = 4 << 20
@@ -126,6 +126,11 @@ class Reader:
 
     def gone(self) -> None:
         self._end("gone")
+
+    def leave(self, why: entries.Why) -> None:
+        """What let the reader in does not hold any more: nothing of what waits is sent."""
+        self._outbox.clear()
+        self._end(why)
 
     def tick(self, *, at: float) -> None:
         if self._outbox and at - self._taken_at > STALL_SECONDS:

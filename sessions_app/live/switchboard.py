@@ -15,7 +15,7 @@ from django.db import DatabaseError, InterfaceError
 
 from schema.status import Status
 from sessions_app import figures
-from sessions_app.live import groups, nudge, reads
+from sessions_app.live import entries, groups, nudge, reads
 from sessions_app.live.bounded_log import BoundedLog
 from sessions_app.live.follower import Text
 from sessions_app.live.packets import Item
@@ -135,6 +135,7 @@ class Switchboard:
         layer = groups.layer()
         self._channel = channel = await layer.new_channel()
         self._is_listening.set()
+        await layer.group_add(groups.of_entries(), channel)
         for session_id in list(self._readers):
             await self._join(session_id)
         handled = 0
@@ -169,6 +170,9 @@ class Switchboard:
             await self._join(session_id)
 
     def _deliver(self, packet: dict[str, Any]) -> None:
+        if packet.get("type") == entries.KIND:
+            entries.hear(packet)
+            return
         session_id, items = packet.get("session"), packet.get("items")
         if not isinstance(session_id, str) or not isinstance(items, list):
             return

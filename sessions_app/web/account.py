@@ -1,7 +1,10 @@
 """Signing in and out, and the page behind the first-run link."""
 
+import logging
+from math import ceil
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth import forms, login, views
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
@@ -10,8 +13,11 @@ from django.utils import timezone
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_http_methods
 
+from sessions_app import figures
 from sessions_app.web import first_run
-from sessions_app.web.headers import page
+from sessions_app.web.headers import POLICY, page
+
+logger = logging.getLogger(__name__)
 
 _REFUSED_STATUS: dict[first_run.LinkState, int] = {"used": 410, "closed": 410, "unknown": 404}
 
@@ -26,6 +32,23 @@ class SignIn(views.LoginView):
         if not request.user.is_authenticated and first_run.is_needed():
             return redirect("web:home")
         return super().dispatch(request, *args, **kwargs)
+
+
+def too_many_failures(request: HttpRequest, *_: Any) -> HttpResponse:
+    """The answer to a name that was tried too often from one address, here and in the admin."""
+    figures.count(figures.THROTTLED, "sign_in")
+    logger.warning("account.sign_in_paused", extra={"address": address_of(request)})
+    seconds = int(settings.AXES_COOLOFF_TIME.total_seconds())
+    context = {"minutes": ceil(seconds / 60), "next": request.POST.get("next", "")}
+    answer = render(request, "account/too_many_failures.html", context, status=429)
+    answer["Retry-After"] = str(seconds)
+    answer["Content-Security-Policy"] = POLICY
+    return answer
+
+
+def address_of(request: HttpRequest) -> str:
+    """The client's address; behind proxies, what ours saw."""
+    return str(request.META.get("REMOTE_ADDR") or "")
 
 
 sign_in = page(SignIn.as_view())
@@ -48,7 +71,7 @@ def first_account(request: HttpRequest, token: str) -> HttpResponseBase:
         first_run.create_administrator(token=token, user=user, now=timezone.now())
     except first_run.LinkRefused as refused:
         return _refused(request, refused.state)
-    login(request, user)
+    login(request, user, backend="django.contrib.auth.backends.ModelBackend")
     return redirect("web:home")
 
 

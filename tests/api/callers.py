@@ -60,6 +60,12 @@ def with_token(name: str) -> Caller:
     return Caller(headers={"Authorization": f"Token {made.secret}"}, user_id=user_id)
 
 
+def another_token(caller: Caller) -> Caller:
+    """The same person with a second token."""
+    made = access.create_token(user_id=caller.user_id, name="second", now=timezone.now())
+    return Caller(headers={"Authorization": f"Token {made.secret}"}, user_id=caller.user_id)
+
+
 def refused(response: Any, status: int, code: str) -> Any:
     """The problem document of a refusal that must be this one."""
     assert response.status_code == status, (response.status_code, response.content)

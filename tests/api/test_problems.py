@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from sessions_app.api import bodies
+from schema.limits import MAX_BODY_BYTES
 from sessions_app.providers import registry
 from tests.api.callers import Caller, refused
 
@@ -77,7 +77,7 @@ def test_a_body_that_is_no_json_object_is_refused(ann: Caller, body: bytes) -> N
 
 
 def test_a_body_that_is_too_large_is_refused(ann: Caller) -> None:
-    body = b'{"title": "' + b"x" * bodies.MAX_BODY_BYTES + b'"}'
+    body = b'{"title": "' + b"x" * MAX_BODY_BYTES + b'"}'
 
     refused(ann.send("POST", "/sessions", body), 413, "body_too_large")
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from sessions_app.api import bodies, threads
+from schema.limits import MAX_BODY_BYTES
+from sessions_app.api import threads
 from tests.support.processes import Instance, Response
 from tests.support.waiting import until
 
@@ -127,7 +128,7 @@ def test_a_client_that_leaves_disturbs_nobody(served: Served) -> None:
 def test_a_body_without_a_length_is_limited_too(served: Served) -> None:
     head = "POST /api/v1/sessions HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked"
     chunk = b" " * (1024 * 1024)
-    chunks = (b"%x\r\n%b\r\n" % (len(chunk), chunk)) * (bodies.MAX_BODY_BYTES // len(chunk) + 1)
+    chunks = (b"%x\r\n%b\r\n" % (len(chunk), chunk)) * (MAX_BODY_BYTES // len(chunk) + 1)
     with served.send(head, chunks + b"0\r\n\r\n") as connection:
         received = _read_until(connection, b"body_too_large")
 

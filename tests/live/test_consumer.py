@@ -17,7 +17,7 @@ from django.db import DatabaseError
 from django.test import Client
 from django.utils import timezone
 
-from schema.limits import MAX_PROMPT_CHARACTERS
+from schema.limits import MAX_PROMPT_CHARACTERS, Rate
 from sessions_app import identity, sessions
 from sessions_app.live import access, publish, requests, switchboard, tickets
 from sessions_app.live.routing import websocket_urlpatterns
@@ -251,6 +251,21 @@ async def test_a_prompt_is_admitted_and_its_event_follows():
         await socket.send({"t": "prompt", "id": message, "text": "Hi", "delivery": "queue"})
         assert (await socket.frame("admitted"))["prompt"] == admitted["prompt"]
         assert await act(lambda: SessionInput.objects.filter(session_id=scene.session_id).count()) == 1
+
+
+async def test_frames_are_counted_as_requests_are(settings):
+    settings.HOLDFAST_USER_RATE = Rate(2, 3600)
+    async with conversation() as (scene, socket):
+        for _ in range(3):
+            message = identity.new_message_id()
+            await socket.send({"t": "prompt", "id": message, "text": "Hi"})
+        refused = await socket.frame("refused")
+        assert (refused["id"], refused["code"]) == (message, "throttled")
+        await socket.send({"t": "interrupt"})
+        assert "Too many requests" in (await socket.frame("error"))["detail"]
+        await socket.send({"t": "sync", "after": 0})
+        assert "Too many requests" in (await socket.frame("error"))["detail"]
+        assert await act(lambda: SessionInput.objects.filter(session_id=scene.session_id).count()) == 2
 
 
 async def test_a_prompt_that_is_refused_says_why_with_the_code_of_the_api():

@@ -12,6 +12,7 @@ from django.utils import timezone
 from schema.problems import SessionNotFound
 from sessions_app import sessions
 from sessions_app.live import publish, reader, sse, switchboard
+from sessions_app.live.entries import Entry
 from tests.live.conftest import act, eventually
 from tests.live.scene import Conversation, Picture, make_user
 
@@ -47,7 +48,7 @@ async def test_events_have_their_seq_as_id_and_everything_else_has_none():
     scene.say(part, "a\nb\r\n😀")
     await act(scene.checkpoint)
     await publish.finish()
-    async with aclosing(sse.stream(scene.session_id, scene.user.pk, 0)) as stream:
+    async with aclosing(sse.stream(scene.session_id, Entry(user_id=scene.user.pk), 0)) as stream:
         found = await until_kind(frames(stream), "ready")
         scene.say(part, "more")
         found += await until_kind(frames(stream), "delta")
@@ -65,7 +66,7 @@ async def test_a_client_that_goes_on_after_the_last_id_misses_nothing():
     scene = await act(Conversation.start)
     await act(scene.prompt)
     picture = Picture(after=1)
-    async with aclosing(sse.stream(scene.session_id, scene.user.pk, 1)) as stream:
+    async with aclosing(sse.stream(scene.session_id, Entry(user_id=scene.user.pk), 1)) as stream:
         for frame in await until_kind(frames(stream), "ready"):
             if frame["event"] == "event":
                 picture.take(f'{{"t":"event","event":{frame["data"]}}}')
@@ -76,7 +77,10 @@ async def test_a_quiet_stream_has_comments(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(reader, "PING_SECONDS", 0.1)
     monkeypatch.setattr(switchboard, "LOOK_SECONDS", 0.05)
     scene = await act(Conversation.start)
-    async with aclosing(sse.stream(scene.session_id, scene.user.pk, 1)) as stream, asyncio.timeout(5):
+    async with (
+        aclosing(sse.stream(scene.session_id, Entry(user_id=scene.user.pk), 1)) as stream,
+        asyncio.timeout(5),
+    ):
         blocks = [await anext(stream) for _ in range(4)]
         assert blocks[0] == b"retry: 1000\n\n"
         assert blocks[3] == b": ping\n\n"
@@ -85,7 +89,7 @@ async def test_a_quiet_stream_has_comments(monkeypatch: pytest.MonkeyPatch):
 async def test_another_users_session_is_not_streamed():
     scene, stranger = await act(Conversation.start), await act(make_user)
     with pytest.raises(SessionNotFound):
-        await anext(sse.stream(scene.session_id, stranger.pk, 0))
+        await anext(sse.stream(scene.session_id, Entry(user_id=stranger.pk), 0))
 
 
 async def test_a_deleted_session_ends_the_stream_and_a_client_that_leaves_leaves_nothing():
@@ -93,7 +97,7 @@ async def test_a_deleted_session_ends_the_stream_and_a_client_that_leaves_leaves
     ended: list[Any] = []
 
     async def read() -> None:
-        async for block in sse.stream(scene.session_id, scene.user.pk, 0):
+        async for block in sse.stream(scene.session_id, Entry(user_id=scene.user.pk), 0):
             ended.append(block)  # noqa: PERF401  (it is watched while it grows)
 
     reading = asyncio.create_task(read())

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from config import env
+from schema.limits import Rate
 from tests.support.processes import PROJECT
 
 ROOT = Path("/project")
@@ -47,6 +48,12 @@ def test_without_any_variable_the_documented_defaults_hold() -> None:
         webhook_urls=(),
         mcp_commands={},
         metrics_token=None,
+        user_rate=Rate(120_000, 60),
+        token_rate=Rate(60_000, 60),
+        sign_in_failures=10,
+        sign_in_pause_seconds=900,
+        proxies=0,
+        hsts_seconds=31_536_000,
     )
 
 
@@ -92,6 +99,8 @@ TAKEN = [
     ("HOLDFAST_STARTUP_RECOVERY", "0", "startup_recovery", False),
     ("HOLDFAST_ROLE", "worker", "role", "worker"),
     ("HOLDFAST_TOOLS", "shop.tools, shop.mail.send", "tools", ("shop.tools", "shop.mail.send")),
+    ("HOLDFAST_USER_RATE", "7/hour", "user_rate", Rate(7, 3600)),
+    ("HOLDFAST_TOKEN_RATE", "off", "token_rate", None),
     ("HOLDFAST_WEBHOOK_URLS", "https://a.org/x,http://b.org:80/", "webhook_urls",
      ("https://a.org/x", "http://b.org:80/")),
     ("HOLDFAST_MCP_COMMANDS", "files=mcp-files '/srv/my files',time=mcp-time", "mcp_commands",
@@ -132,6 +141,12 @@ REFUSED = [
     ("HOLDFAST_DRAINS_PER_WORKER", ["0", "many", "100001"]),
     ("HOLDFAST_STARTUP_RECOVERY", ["no"]),
     ("HOLDFAST_ROLE", ["server"]),
+    ("HOLDFAST_USER_RATE", ["", "10", "0/second", "10/day", "-1/second", "off/second"]),
+    ("HOLDFAST_TOKEN_RATE", ["", "1e3/minute", "Off"]),
+    ("HOLDFAST_SIGN_IN_FAILURES", ["0", "many"]),
+    ("HOLDFAST_SIGN_IN_PAUSE_SECONDS", ["0", "1.5"]),
+    ("HOLDFAST_PROXIES", ["-1", "yes", "10"]),
+    ("HOLDFAST_HSTS_SECONDS", ["-1", "a year"]),
     ("HOLDFAST_METRICS_TOKEN", ["short", "a token with blanks in it", "a-tok\u00e9n-that-is-not-ascii"]),
     ("HOLDFAST_TOOLS", ["shop tools", "1shop", "shop..tools"]),
     ("HOLDFAST_WEBHOOK_URLS", ["a.org/x", "https://a.org", "https://u:p@a.org/", "https://a.org/#f", "https://a.org/\u00e9", "https://a.org/../x"]),

@@ -4,12 +4,14 @@ from collections.abc import Coroutine
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from rest_framework.request import Request
 
 from schema import views
 from sessions_app.api import answers, bodies, problems
 from sessions_app.api.endpoint import SessionEndpoint
 from sessions_app.api.operation import operation
 from sessions_app.live import sse, tickets
+from sessions_app.live.entries import Entry
 from sessions_app.sessions import shapes
 
 
@@ -29,7 +31,7 @@ class Stream(SessionEndpoint):
     def get(
         self, *, session_id: str, query: bodies.StreamQuery
     ) -> Coroutine[Any, Any, StreamingHttpResponse]:
-        return _stream(session_id, user_id=self.user_id, after=_after(self.request, query))
+        return _stream(session_id, entry=_entry(self.request), after=_after(self.request, query))
 
 
 class Ticket(SessionEndpoint):
@@ -39,10 +41,19 @@ class Ticket(SessionEndpoint):
         return answers.json({"ticket": issued.ticket, "expires": shapes.rfc3339(issued.expires)}, status=201)
 
 
-async def _stream(session_id: str, *, user_id: int, after: int) -> StreamingHttpResponse:
+async def _stream(session_id: str, *, entry: Entry, after: int) -> StreamingHttpResponse:
     return StreamingHttpResponse(
-        sse.stream(session_id, user_id, after), content_type=sse.CONTENT_TYPE, headers=sse.HEADERS
+        sse.stream(session_id, entry, after), content_type=sse.CONTENT_TYPE, headers=sse.HEADERS
     )
+
+
+def _entry(request: Request) -> Entry:
+    """By the token, if the request came with one, else by the web session."""
+    user_id = request.user.pk
+    assert user_id is not None
+    if isinstance(request.auth, int):
+        return Entry(user_id=user_id, token_id=request.auth)
+    return Entry(user_id=user_id, session_key=request.session.session_key)
 
 
 def _after(request: HttpRequest, query: bodies.StreamQuery) -> int:

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand
 from django.db import Error
 
+from schema.limits import MAX_FRAME_BYTES
 from sessions_app.execution import lineage
 from sessions_app.management.commands import drain_worker
 from sessions_app.supervisor import ground
@@ -125,7 +126,9 @@ def _web(listener: socket.socket) -> Child:
         name="web",
         command=[
             *(sys.executable, "-m", "daphne", "--fd", str(descriptor), "-v", "0", "--no-server-name"),
-            *("--websocket_timeout", "-1", "--websocket_connect_timeout", "20", "config.asgi:application"),
+            *("--websocket_timeout", "-1", "--websocket_connect_timeout", "20"),
+            *("--websocket-max-message-size", str(MAX_FRAME_BYTES)),
+            *("--websocket-max-frame-size", str(MAX_FRAME_BYTES), "config.asgi:application"),
         ],
         directory=settings.BASE_DIR,
         environ={**os.environ, "HOLDFAST_ROLE": "web"},

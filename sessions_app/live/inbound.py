@@ -1,0 +1,62 @@
+"""What daphne takes of a request's body. By itself it stores whatever is sent before the application hears of it."""
+
+import json
+from typing import Final
+
+from daphne import http_protocol
+
+from schema.limits import MAX_BODY_BYTES
+
+LARGEST_BODY: Final = 2 * MAX_BODY_BYTES
+"""Beyond what may be sent, so that what is a little too long is refused by whoever knows the address and the user."""
+
+_PROBLEM: Final = json.dumps(
+    {
+        "type": "urn:holdfast:problem:body_too_large",
+        "title": "Body too large",
+        "status": 413,
+        "detail": f"The body may have at most {MAX_BODY_BYTES} bytes.",
+        "code": "body_too_large",
+    }
+).encode()
+_REFUSAL: Final = (
+    b"HTTP/1.1 413 Content Too Large\r\nConnection: close\r\nContent-Type: application/problem+json\r\n"
+    b"Content-Length: %d\r\n\r\n%b" % (len(_PROBLEM), _PROBLEM)
+)
+
+
+class Request(http_protocol.WebRequest):
+    """A request whose body is not stored beyond the limit: the connection is answered and closed."""
+
+    _taken = 0
+    _is_refused = False
+
+    def gotLength(self, length: int | None) -> None:  # noqa: N802 - Twisted's name
+        is_too_long = length is not None and length > LARGEST_BODY
+        super().gotLength(0 if is_too_long else length)
+        if is_too_long:
+            self._refuse()
+
+    def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
+        self._taken += len(data)
+        if self._is_refused:
+            return
+        if self._taken > LARGEST_BODY:
+            self._refuse()
+        else:
+            super().handleContentChunk(data)
+
+    def process(self) -> object:
+        """The end may have come with what was too much."""
+        return None if self._is_refused else super().process()
+
+    def _refuse(self) -> None:
+        self._is_refused = True
+        transport = self.channel.transport
+        transport.write(_REFUSAL)
+        transport.loseConnection()
+
+
+def bound() -> None:
+    """Make daphne use it: its factory looks the class up by this name, and offers no other way."""
+    http_protocol.WebRequest = Request
