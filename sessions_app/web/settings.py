@@ -17,6 +17,7 @@ from django.views.decorators.http import require_GET, require_POST
 from schema.text import clean
 from sessions_app.access import tokens
 from sessions_app.models import ApiToken
+from sessions_app.web.changing import nowhere
 from sessions_app.web.headers import page
 
 
@@ -116,9 +117,10 @@ def create_token(request: HttpRequest) -> HttpResponse:
 @signed_in
 @require_POST
 def revoke_token(request: HttpRequest, token_id: int) -> HttpResponseBase:
-    """From now on the token lets nobody in. Another person's is not touched."""
-    if ApiToken.objects.filter(pk=token_id, user_id=_user(request).pk).exists():
-        tokens.revoke_token(token_id=token_id, now=timezone.now())
+    """From now on the token lets nobody in. Another person's is not there."""
+    if not ApiToken.objects.filter(pk=token_id, user_id=_user(request).pk).exists():
+        return nowhere(request)
+    tokens.revoke_token(token_id=token_id, now=timezone.now())
     return redirect("web:settings")
 
 

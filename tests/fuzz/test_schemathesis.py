@@ -18,6 +18,10 @@ def test_the_server_answers_everything_as_its_document_says(tmp_path: Path) -> N
 
 
 def _operations() -> int:
-    """How many there are to be asked for."""
-    paths = openapi.document()["paths"].items()
-    return sum(len(methods) for path, methods in paths if not re.search(run.NEVER_ENDS, path))
+    """How many there are to be asked for; the document itself was read."""
+    asked = [
+        methods
+        for path, methods in openapi.document()["paths"].items()
+        if not re.search(run.NEVER_ENDS, path) and not path.endswith("/schema")
+    ]
+    return sum(map(len, asked))
