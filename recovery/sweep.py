@@ -6,13 +6,13 @@ from django.conf import settings
 from django.utils import timezone
 
 from recovery import plan, policy, recover, service, settle
-from sessions_app import hooks, inbox
+from sessions_app import hooks, inbox, ownership
 from sessions_app.log import SessionTransaction
 from sessions_app.models import MessagePart, ProviderAttempt, Worker
 
 
 def sweep(now: datetime, worker_id: str) -> None:
-    """Recover every orphan, wake everything that is due.
+    """Recover every orphan, wake everything that is due, forget workers that ended long ago.
 
     What took wakes from the queue before this worker started may have ended with them, and the queue gives
     them back only after its retry time: nobody has to wait that long after a restart.
@@ -22,6 +22,7 @@ def sweep(now: datetime, worker_id: str) -> None:
         pass
     started_at = Worker.objects.filter(pk=worker_id).values_list("started_at", flat=True).first()
     service.wake_due(now=clock(), spent_before=started_at)
+    ownership.prune(now=clock(), run_dir=settings.HOLDFAST_RUN_DIR)
 
 
 def orphan_found(session_id: str, worker_id: str) -> None:

@@ -63,6 +63,11 @@ class Session(models.Model):
                 name="session_interrupt",
                 condition=models.Q(interrupt_fence__isnull=False),
             ),
+            models.Index(
+                fields=["recovering"],
+                name="session_recovering",
+                condition=models.Q(recovering__isnull=False),
+            ),
         ]
 
     def __str__(self) -> str:

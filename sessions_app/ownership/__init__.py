@@ -14,6 +14,7 @@ from sessions_app.ownership.ownership import (
     take,
     verify,
 )
+from sessions_app.ownership.prune import prune
 from sessions_app.ownership.workers import Registration, register
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "owned_sessions",
     "presumed_alive",
     "prove_death",
+    "prune",
     "register",
     "release",
     "take",

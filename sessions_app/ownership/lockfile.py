@@ -83,6 +83,22 @@ def look(recorded: Recorded) -> Finding:
     return "free"
 
 
+def discard(path: Path) -> bool:
+    """Remove a lock file unless some process holds its lock. False: it is held, or out of reach."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        path.unlink(missing_ok=True)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return True
+
+
 def boot_id() -> str:
     """Changes with every boot of this machine; empty where the system tells none."""
     try:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from sessions_app.live import nudge, publish
-from sessions_app.log import session_transaction
+from sessions_app.log import SessionTransaction, session_transaction
 from sessions_app.models import (
     MessagePart,
     PartCheckpoint,
@@ -23,11 +23,28 @@ def delete(*, session_id: str, now: datetime) -> None:
     """
     with session_transaction(session_id, now=now) as tx:
         owner_id = tx.session.owner_id
-        _bury(session_id, now=now)
-        tx.session.delete()
+        _remove(tx, now=now)
     if owner_id is not None:
         nudge.interrupt(worker_id=owner_id, session_id=session_id)
     publish.status(session_id)
+
+
+def delete_unchanged(*, session_id: str, head_seq: int, now: datetime) -> bool:
+    """Remove the session as ``delete`` does, if nothing happened since ``head_seq`` and nobody drains it.
+
+    Raises log.SessionGone when it was deleted before.
+    """
+    with session_transaction(session_id, now=now) as tx:
+        if tx.session.head_seq != head_seq or tx.session.owner_id is not None:
+            return False
+        _remove(tx, now=now)
+    publish.status(session_id)
+    return True
+
+
+def _remove(tx: SessionTransaction, *, now: datetime) -> None:
+    _bury(tx.session.pk, now=now)
+    tx.session.delete()
 
 
 def _bury(session_id: str, *, now: datetime) -> None:
