@@ -1,8 +1,8 @@
 """The durable facts of one step, as they happen. Synchronous: it runs on a database thread."""
 
 import random
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Final, Literal
@@ -127,6 +127,7 @@ class Recorder:
         self.parts: list[Part] = []
         self.response_id: str | None = None
         self._sending = sending
+        self._arrived: AttemptResponseStarted | None = None
         self._dispatched = False
         self._has_output = False
 
@@ -138,16 +139,20 @@ class Recorder:
             tx.append(AttemptDispatched(attempt=self._attempt_id, message=self.message_id))
         self._dispatched = True
 
-    def response_started(self, *, status: int, request_id: str | None, now: datetime) -> None:
-        with self._transaction(now) as tx:
-            tx.append(
-                AttemptResponseStarted(
-                    attempt=self._attempt_id,
-                    message=self.message_id,
-                    status=status,
-                    provider_request_id=request_id,
-                )
-            )
+    def response_started(self, *, status: int, request_id: str | None) -> None:
+        """Headers arrived. It is stored with the next fact; the caller sees to it when none comes soon."""
+        self._arrived = AttemptResponseStarted(
+            attempt=self._attempt_id,
+            message=self.message_id,
+            status=status,
+            provider_request_id=request_id,
+        )
+
+    def store_response(self, *, now: datetime) -> None:
+        """Store that headers arrived, unless another fact took it along."""
+        if self._arrived is not None:
+            with self._transaction(now):
+                pass
 
     def identified(self, *, now: datetime) -> None:
         """The provider named its response: from here on it can be asked what became of it."""
@@ -464,8 +469,19 @@ class Recorder:
             usage=usage,
         )
 
-    def _transaction(self, now: datetime) -> AbstractContextManager[SessionTransaction]:
-        return session_transaction(self.held.session_id, now=now, held=self.held)
+    @contextmanager
+    def _transaction(self, now: datetime) -> Iterator[SessionTransaction]:
+        """Under the lock of the session, which makes one of two threads take along what arrived."""
+        arrived = None
+        try:
+            with session_transaction(self.held.session_id, now=now, held=self.held) as tx:
+                arrived, self._arrived = self._arrived, None
+                if arrived is not None:
+                    tx.append(arrived)
+                yield tx
+        except BaseException:
+            self._arrived = arrived or self._arrived
+            raise
 
 
 def _incomplete(finished: Finished, *, has_output: bool) -> StepError | None:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from contextlib import aclosing
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from django.utils import timezone
 from pydantic import JsonValue
@@ -33,10 +33,19 @@ from sessions_app.providers.port import (
 )
 from sessions_app.providers.scrub import is_storable
 
+JOIN_SECONDS: Final = 0.2
+"""How long the fact that headers arrived may wait for the first output, to be stored with it."""
+
 
 def _kept(replay: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
     """What goes back with an answer is kept as it came, or not at all."""
     return dict(replay) if is_storable(dict(replay)) else {}
+
+
+def _look_at(storing: "asyncio.Future[None]") -> None:
+    """Whatever kept the fact from being stored keeps the next one from it too, which tells the step."""
+    if not storing.cancelled():
+        storing.exception()
 
 
 _cancelling: set["asyncio.Future[None]"] = set()
@@ -65,6 +74,7 @@ class Step:
         self._finished: Finished | None = None
         self._checkpointed: dict[str, int] = {}
         self._streaming: asyncio.Future[ProviderError | None] | None = None
+        self._storing: asyncio.Future[None] | None = None
         self._calls: calls.Calls | None = None
 
     async def run(self) -> bool | retries.Retry:
@@ -74,6 +84,8 @@ class Step:
         """
         self._streaming = asyncio.ensure_future(self._stream())
         await asyncio.wait({self._streaming})
+        if self._storing is not None:
+            self._storing.cancel()
         if self._streaming.cancelled():
             return await self._stopped()
         return await self._ended(self._streaming.result())
@@ -250,9 +262,14 @@ class Step:
     async def response_started(
         self, *, status: int, request_id: str | None, headers: Mapping[str, str]
     ) -> None:
-        await self._database.run(
-            self.recorder.response_started, status=status, request_id=request_id, now=timezone.now()
-        )
+        """Most answers begin right after their headers: one transaction holds both, if it does not last."""
+        self.recorder.response_started(status=status, request_id=request_id)
+        self._storing = asyncio.ensure_future(self._store_response())
+        self._storing.add_done_callback(_look_at)
+
+    async def _store_response(self) -> None:
+        await asyncio.sleep(JOIN_SECONDS)
+        await self._database.run(self.recorder.store_response, now=timezone.now())
 
     # Checkpoints
 

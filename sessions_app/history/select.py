@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from django.db import connection
 
@@ -12,6 +12,12 @@ from sessions_app.history.entries import Entry, PartEntry
 from sessions_app.models import MessagePart, ProviderAttempt, SessionMessage, statements
 
 SPOKEN: Final = ("user", "synthetic", "system", "assistant")
+
+_OF_A_MESSAGE: Final = ("id", "type", "state", "origin", "text", "model", "notice")
+_OF_A_PART: Final = (
+    *("message_id", "kind", "text", "complete", "replay", "call_id", "name", "raw_input", "input", "state"),
+    *("hosted", "effect", "approval", "called_at", "unknown_at", "output", "error", "decision"),
+)
 
 _ATTEMPTS_SINCE_THE_NEWEST_PROMPT: Final = f"""
     SELECT COUNT(*)
@@ -26,18 +32,21 @@ _ATTEMPTS_SINCE_THE_NEWEST_PROMPT: Final = f"""
 
 def select(session_id: str) -> tuple[Entry, ...]:
     """The visible messages that a model reads, in order; two statements, whatever their number."""
-    messages = statements.fetch(
+    messages = statements.fetch_columns(
         SessionMessage,
+        _OF_A_MESSAGE,
         {"session_id": session_id, "reverted_seq": None, "type__in": SPOKEN},
         order_by="seq",
     )
-    parts: defaultdict[str, list[MessagePart]] = defaultdict(list)
-    for part in statements.fetch(MessagePart, {"session_id": session_id}, order_by="index"):
+    parts: defaultdict[str, list[Any]] = defaultdict(list)
+    for part in statements.fetch_columns(
+        MessagePart, _OF_A_PART, {"session_id": session_id}, order_by="index"
+    ):
         parts[part.message_id].append(part)
-    return tuple(_entry(row, parts[row.pk]) for row in messages)
+    return tuple(_entry(row, parts[row.id]) for row in messages)
 
 
-def _entry(row: SessionMessage, parts: Iterable[MessagePart]) -> Entry:
+def _entry(row: Any, parts: Iterable[Any]) -> Entry:
     return Entry(
         type=row.type,
         state=row.state,
@@ -49,7 +58,7 @@ def _entry(row: SessionMessage, parts: Iterable[MessagePart]) -> Entry:
     )
 
 
-def _part(row: MessagePart) -> PartEntry:
+def _part(row: Any) -> PartEntry:
     if row.kind != "tool":
         return PartEntry(kind=row.kind, text=row.text, complete=row.complete, replay=row.replay)
     return PartEntry(

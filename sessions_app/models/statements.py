@@ -8,6 +8,7 @@ Conditions are written as in Django: ``{"session_id": ..., "ended_at": None, "st
 ``gt``, ``gte``, ``lte``, ``in`` and ``isnull``. None means NULL.
 """
 
+from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Final, TypeVar
@@ -62,12 +63,23 @@ def fetch(
     ``lock``: until the transaction ends nobody else changes them (SQLite needs no lock for that, where a
     writing transaction is alone).
     """
-    sql = _select(table) + _where(table, _shape(where)) + _tail(table, order_by, limit)
+    names = _all(table)
+    sql = _select(table, names) + _where(table, _shape(where)) + _tail(table, order_by, limit)
     if lock and connection.features.has_select_for_no_key_update:
         sql += " FOR NO KEY UPDATE"
-    names, readers = _loaded(table, connection.vendor)
+    readers = _readers(table, names, connection.vendor)
     found = _rows(sql, _bound(table, where))
     return [table.from_db(connection.alias, names, _read(row, readers)) for row in found]
+
+
+def fetch_columns(
+    table: type[models.Model], names: tuple[str, ...], where: Where, *, order_by: str = ""
+) -> list[Any]:
+    """Of the rows that fit these columns alone, as named tuples: a long list costs half of what rows cost."""
+    sql = _select(table, names) + _where(table, _shape(where)) + _tail(table, order_by, None)
+    readers = _readers(table, names, connection.vendor)
+    make = _tuple_of(names)
+    return [make(*_read(row, readers)) for row in _rows(sql, _bound(table, where))]
 
 
 def first(table: type[M], where: Where, *, order_by: str = "", lock: bool = False) -> M | None:
@@ -158,8 +170,8 @@ def _delete(table: type[models.Model]) -> str:
 
 
 @cache
-def _select(table: type[models.Model]) -> str:
-    columns = ", ".join(_quoted(field.column) for field in table._meta.concrete_fields)
+def _select(table: type[models.Model], names: tuple[str, ...]) -> str:
+    columns = ", ".join(_quoted(_field(table, name).column) for name in names)
     return f"SELECT {columns} FROM {_name(table)}"  # noqa: S608
 
 
@@ -195,18 +207,26 @@ def _field(table: type[models.Model], name: str) -> Any:
 
 
 @cache
-def _loaded(
-    table: type[models.Model], vendor: str
-) -> tuple[tuple[str, ...], tuple[tuple[int, Any, Any], ...]]:
-    """The names of a row's values, and what turns some of them, by position, into Python's."""
-    fields = table._meta.concrete_fields
-    columns = [field.get_col(table._meta.db_table) for field in fields]
-    readers = (
+def _all(table: type[models.Model]) -> tuple[str, ...]:
+    return tuple(field.attname for field in table._meta.concrete_fields)
+
+
+@cache
+def _tuple_of(names: tuple[str, ...]) -> Any:
+    return namedtuple("Row", names)
+
+
+@cache
+def _readers(
+    table: type[models.Model], names: tuple[str, ...], vendor: str
+) -> tuple[tuple[int, Any, Any], ...]:
+    """What turns some values, by position, into Python's."""
+    columns = [_field(table, name).get_col(table._meta.db_table) for name in names]
+    return tuple(
         (index, convert, column)
         for index, column in enumerate(columns)
         for convert in (*connection.ops.get_db_converters(column), *column.get_db_converters(connection))
     )
-    return tuple(field.attname for field in fields), tuple(readers)
 
 
 def _read(row: Sequence[Any], readers: Sequence[tuple[int, Any, Any]]) -> list[Any]:

@@ -7,7 +7,7 @@ from django.db.models import Q, QuerySet
 
 from sessions_app import inbox
 from sessions_app.log import FenceLost, Held, SessionGone, SessionTransaction
-from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionMessage
+from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionMessage, statements
 from sessions_app.ownership.deaths import prove_death
 
 _IS_ANSWERABLE = Q(state="pending") & ~Q(approval="")
@@ -95,13 +95,18 @@ def open_parts() -> "QuerySet[MessagePart]":
 
 def has_unsettled_work(session_id: str) -> bool:
     """Whether an attempt, a message or a part is still open, other than for an answer of a person."""
+    of_it = {"session_id": session_id}
+    if statements.exists(ProviderAttempt, {**of_it, "settled_at": None, "unknown_at": None}):
+        return True
+    is_open = statements.exists(SessionMessage, {**of_it, "completed_at": None})
+    if not is_open and not statements.exists(MessagePart, {**of_it, "ended_at": None}):
+        return False
     answerable = answerable_calls().filter(session_id=session_id)
-    unsettled = ProviderAttempt.objects.filter(session_id=session_id, settled_at=None, unknown_at=None)
     unfinished = SessionMessage.objects.filter(session_id=session_id, completed_at=None).exclude(
         pk__in=answerable.values("message_id")
     )
     unended = open_parts().filter(session_id=session_id)
-    return unsettled.values("pk").union(unfinished.values("pk"), unended.values("pk")).exists()
+    return unfinished.exists() or unended.exists()
 
 
 def owned_sessions(*, worker_id: str) -> set[tuple[str, int]]:

@@ -392,3 +392,16 @@ def test_a_model_that_cannot_be_asked_fails_the_step_and_says_what_to_do(
     assert "Choose one of" in chat.error()["message"]
     assert chat.row.owed_at is None
     assert chat.attempts() == []
+
+
+def test_headers_are_stored_although_nothing_follows_them(chat: Chat, provider: StubProvider) -> None:
+    gate = Gate()
+    provider.scripts = [waits(gate)]
+    chat.say("Hi")
+
+    until(lambda: any(attempt.headers_at for attempt in chat.attempts()), what="the headers")
+
+    assert chat.events()[-1] == "attempt.response_started"
+    gate.open()
+    chat.settled()
+    assert chat.events().count("attempt.response_started") == 1
