@@ -32,10 +32,14 @@ def test_what_the_next_message_replaces_is_marked_and_can_be_kept(
 
     assert answer["Location"] == f"/s/{conversation.session_id}"
     assert Session.objects.get().staged_revert == ""
-    assert not [name for name, _ in parsed(browser.get(answer["Location"])).attributes if name == "data-staged"]
+    assert not [
+        name for name, _ in parsed(browser.get(answer["Location"])).attributes if name == "data-staged"
+    ]
 
 
-def test_keeping_twice_is_no_error_and_nobody_keeps_for_another(browser: Client, bob: User, ann: User) -> None:
+def test_keeping_twice_is_no_error_and_nobody_keeps_for_another(
+    browser: Client, bob: User, ann: User
+) -> None:
     mine = conversations.begin(ann.pk)
     assert browser.post(f"/s/{mine.session_id}/keep").status_code == 302
     theirs = conversations.begin(bob.pk)

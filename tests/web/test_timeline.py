@@ -116,9 +116,9 @@ def test_nonsense_shows_the_newest(browser: Client, conversation: Conversation, 
 
 
 def test_an_empty_chat_says_that_nothing_was_asked(browser: Client, conversation: Conversation) -> None:
-    assert "Nothing was asked here yet" in parsed(
-        browser.get(f"/s/{conversation.session_id}/timeline")
-    ).text()
+    assert (
+        "Nothing was asked here yet" in parsed(browser.get(f"/s/{conversation.session_id}/timeline")).text()
+    )
 
 
 def _timeline_of_everything(browser: Client, conversation: Conversation) -> list[str]:
