@@ -8,13 +8,13 @@ from typing import Final
 from django.utils import timezone
 
 from sessions_app.execution.control import Control
-from sessions_app.execution.database import DatabaseThreads
+from sessions_app.execution.database import Runs
 from sessions_app.execution.planning import Enter
 from sessions_app.execution.recorder import Recorder
 from sessions_app.execution.settling import Entering, Next, Result
 from sessions_app.tools import overflow
 from sessions_app.tools.enter import Entered, Failed, enter
-from sessions_app.tools.port import ToolContext
+from sessions_app.tools.port import INTERRUPTED, ToolContext
 
 logger = logging.getLogger(__name__)
 
@@ -24,11 +24,12 @@ LONGEST_PROGRESS: Final = 2000
 class Calls:
     """Enters the calls that are durable and stores their ends."""
 
-    def __init__(self, recorder: Recorder, *, control: Control, database: DatabaseThreads) -> None:
+    def __init__(self, recorder: Recorder, *, control: Control, database: Runs) -> None:
         self._recorder = recorder
         self._control = control
         self._database = database
         self._running: dict[asyncio.Task[Entered], Enter] = {}
+        self._entered: set[str] = set()
         self._is_cancelled = False
         self._progress: dict[str, str] = {}
 
@@ -54,7 +55,7 @@ class Calls:
             self._tell_all()
 
     def cancel(self) -> None:
-        """Tell all calls to end; those that do not end with a result of their own are unknown."""
+        """Tell all calls to end; those that were entered and have no result of their own are unknown."""
         self._is_cancelled = True
         self._tell_all()
 
@@ -65,6 +66,7 @@ class Calls:
     async def _enter(self, call: Enter) -> Entered:
         """Everything before the function is entered is only intention: a doubt is waited out first."""
         await self._control.verify()
+        self._entered.add(call.part_id)
         return await enter(call.tool, call.input, self._context(call))
 
     def _context(self, call: Enter) -> ToolContext:
@@ -90,6 +92,8 @@ class Calls:
             self._progress.pop(call.part_id, None)
             if not task.cancelled():
                 results.append(await self._result(call, task.result()))
+            elif call.part_id not in self._entered:
+                results.append(Result(part_id=call.part_id, error=INTERRUPTED))
         return results
 
     async def _result(self, call: Enter, entered: Entered) -> Result:

@@ -47,6 +47,13 @@ def _write_batch(batch: Sequence[Checkpoint]) -> None:
         )
 
 
+def store(*, held: Held, texts: Iterable[tuple[str, str]]) -> None:
+    """Store the text so far of parts that the caller's transaction opened."""
+    PartCheckpoint.objects.bulk_create(
+        PartCheckpoint(part_id=part_id, fence=held.fence, text=text) for part_id, text in texts
+    )
+
+
 def _fence(held: Held) -> tuple[str, int]:
     return (held.worker_id, held.fence)
 

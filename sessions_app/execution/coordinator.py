@@ -155,7 +155,7 @@ class Drain:
             now=timezone.now(),
             retry=retry,
         )
-        if isinstance(prepared, bool):
+        if isinstance(prepared, bool | retries.Retry):
             return prepared
         if isinstance(prepared, stages.Inquire):
             return await self._inquire(held, prepared.attempt_id)
@@ -193,7 +193,10 @@ class Drain:
             self.step = None
 
     async def _wait_until(self, at: datetime) -> bool:
-        """Wait for a retry's time, or until somebody wants the drain. False at a shutdown."""
+        """Wait for a retry's time, or until somebody wants the drain, for whom it is not early.
+
+        False at a shutdown.
+        """
         self._nudged.clear()
         if self.is_shutting_down:
             return False

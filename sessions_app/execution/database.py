@@ -4,11 +4,24 @@ import asyncio
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from django.db import close_old_connections, connections
 
 T = TypeVar("T")
+
+
+class Runs(Protocol):
+    """Where the units of a step are run."""
+
+    async def run(self, unit: Callable[..., T], /, **arguments: Any) -> T: ...
+
+
+class Here:
+    """Runs units that touch no database at once, where they are asked for."""
+
+    async def run(self, unit: Callable[..., T], /, **arguments: Any) -> T:
+        return unit(**arguments)
 
 
 class DatabaseThreads:

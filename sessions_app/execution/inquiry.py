@@ -1,6 +1,7 @@
 """Asking a provider what became of an unknown attempt, and going on with its real answer."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Final
 
@@ -8,14 +9,14 @@ from django.db.models.functions import Length
 from django.utils import timezone
 
 from schema.attempts import AttemptError
-from schema.events import AttemptAsked, AttemptResumed, ExecutionInterrupted
+from schema.events import AttemptAsked, AttemptResumed, EventData, ExecutionInterrupted
 from schema.ids import AttemptId
 from sessions_app import hooks, inbox, ownership
 from sessions_app.attempts import asking
-from sessions_app.execution import retries, stages
+from sessions_app.execution import checkpoints, retries, stages
 from sessions_app.execution.control import Control, StopReason
-from sessions_app.execution.database import DatabaseThreads
-from sessions_app.execution.recorder import Recorder
+from sessions_app.execution.database import DatabaseThreads, Here
+from sessions_app.execution.recorder import Part, Recorder
 from sessions_app.execution.step import Step
 from sessions_app.log import Held, SessionTransaction, session_transaction
 from sessions_app.models import MessagePart, ProviderAttempt
@@ -108,7 +109,6 @@ class Inquiry(Step):
         self._received = asked.received
         self._came: list[port.Item] = []
         self._length = 0
-        self._is_open = False
         self._unanswered: port.Forgotten | port.CannotTell | None = None
 
     async def _stream(self) -> port.ProviderError | None:
@@ -121,7 +121,7 @@ class Inquiry(Step):
             )
 
     async def _take(self, item: port.Item) -> None:
-        if self._is_open:
+        if self.recorder.is_open:
             await super()._take(item)
             return
         self._came.append(item)
@@ -132,17 +132,29 @@ class Inquiry(Step):
             await self._open_again()
 
     async def _open_again(self) -> None:
-        await self._database.run(self.recorder.reopen, keeps_parts=False, now=timezone.now())
-        self._is_open = True
+        """Open the message anew with what came, so that no crash takes away text that was durable before."""
         came, self._came = self._came, []
-        for item in came:
-            await super()._take(item)
+        with self.recorder.gathering():
+            database, self._database = self._database, Here()
+            try:
+                for item in came:
+                    await super()._take(item)
+            finally:
+                self._database = database
+        await self._database.run(self.recorder.reopen, keeps_parts=False, now=timezone.now())
+        for part in self.recorder.growing_parts():
+            self._show(part, 0, part.text())
+
+    def _show(self, part: Part, offset: int, text: str) -> None:
+        """Nobody is told of a part before it is durable."""
+        if self.recorder.is_open:
+            super()._show(part, offset, text)
 
     async def _identify(self, response_id: str) -> None:
         """It is known, and durable, since it was asked for."""
 
     async def _ended(self, error: port.ProviderError | None) -> bool | retries.Retry:
-        if not self._is_open:
+        if not self.recorder.is_open:
             if self._unanswered is not None:
                 return await self._database.run(
                     self.recorder.give_up,
@@ -154,7 +166,7 @@ class Inquiry(Step):
         return await super()._ended(error)
 
     async def _stopped(self) -> bool:
-        if self._is_open:
+        if self.recorder.is_open:
             return await super()._stopped()
         reason = self._control.stop_reason or "shutdown"
         return await self._database.run(self.recorder.leave, reason=reason, now=timezone.now())
@@ -166,22 +178,50 @@ class InquiryRecorder(Recorder):
     def __init__(self, held: Held, asked: Asked) -> None:
         super().__init__(held, asked.frame, sending=asked.sending)
         self.response_id = asked.attempt.provider_response_id
-        self._attempt = asked.attempt
-        self._dispatched = True
+        self.is_open = False
+        """Whether the message is written on; what is recorded before is gathered, or nothing."""
+        self._gathered: list[EventData] | None = None
+        self.is_dispatched = True
         self._has_output = True
+
+    @contextmanager
+    def gathering(self) -> Iterator[None]:
+        """Parts that are written in this block are stored by ``reopen``; if it fails, by nobody."""
+        self._gathered = []
+        try:
+            yield
+        except BaseException:
+            self._gathered = None
+            self.parts.clear()
+            raise
+
+    def _store(self, events: Sequence[EventData], *, now: datetime) -> None:
+        if self._gathered is None:
+            super()._store(events, now=now)
+        else:
+            self._gathered += events
+
+    def growing_parts(self) -> list[Part]:
+        return [part for part in self._unended() if part.kind != "tool"]
 
     def reopen(self, *, keeps_parts: bool, now: datetime) -> None:
         """The provider tells: the attempt is unknown no more, and its message is written on.
 
-        A crash from here on leaves the attempt as unknown as before, to be asked about again.
+        A crash from here on leaves the attempt as unknown as before, to be asked about again, and all that
+        was gathered as durable as the text that it replaces.
         """
+        gathered, self._gathered = self._gathered or [], None
         with self._transaction(now) as tx:
             tx.append(
                 AttemptResumed(attempt=self._attempt_id, message=self.message_id, keeps_parts=keeps_parts)
             )
+            for event in gathered:
+                tx.append(event)
+            checkpoints.store(held=self.held, texts=[(part.id, part.text()) for part in self.growing_parts()])
             inbox.clear(tx)
             if tx.session.hold_reason == "undecided" and not ownership.has_undecided(tx.session.pk):
                 inbox.lift(tx, because="resume")
+        self.is_open = True
 
     def give_up(
         self, *, unanswered: port.Forgotten | port.CannotTell, now: datetime, shutting_down: bool

@@ -58,7 +58,7 @@ def plan(
         return Refuse(part_id=part_id, error=NO_STEPS_LEFT)
     tool = toolset.find(name)
     if tool is None:
-        return Refuse(part_id=part_id, error=f"Unknown tool: {name}")
+        return Refuse(part_id=part_id, error=toolset.missing(name))
     mode = agent.mode_of(name)
     if mode == "deny":
         return Refuse(part_id=part_id, error=f"The tool {name} is not allowed here.")

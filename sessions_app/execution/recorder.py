@@ -128,7 +128,8 @@ class Recorder:
         self.response_id: str | None = None
         self._sending = sending
         self._arrived: AttemptResponseStarted | None = None
-        self._dispatched = False
+        self.is_dispatched = False
+        self._has_response = False
         self._has_output = False
 
     # Before the wire, and on it
@@ -137,7 +138,7 @@ class Recorder:
         """Record that the request is about to leave. A crash from here on leaves its outcome unknown."""
         with self._transaction(now) as tx:
             tx.append(AttemptDispatched(attempt=self._attempt_id, message=self.message_id))
-        self._dispatched = True
+        self.is_dispatched = True
 
     def response_started(self, *, status: int, request_id: str | None) -> None:
         """Headers arrived. It is stored with the next fact; the caller sees to it when none comes soon."""
@@ -147,6 +148,7 @@ class Recorder:
             status=status,
             provider_request_id=request_id,
         )
+        self._has_response = True
 
     def store_response(self, *, now: datetime) -> None:
         """Store that headers arrived, unless another fact took it along."""
@@ -178,36 +180,37 @@ class Recorder:
             name=name,
             hosted=hosted,
         )
-        with self._transaction(now) as tx:
-            if not self._has_output:
-                tx.append(
-                    AttemptFirstOutput(
-                        attempt=self._attempt_id,
-                        message=self.message_id,
-                        provider_response_id=self.response_id,
-                    )
-                )
-            ended = self._end_parts(tx, only_complete=True)
-            tx.append(part.started(self.message_id))
+        ended = self._unended(only_complete=True)
+        self._store(
+            [
+                *([] if self._has_output else [self._first_output()]),
+                *(each.ended(self.message_id) for each in ended),
+                part.started(self.message_id),
+            ],
+            now=now,
+        )
         self._has_output = True
-        self._mark_ended(ended)
+        for each in ended:
+            each.is_ended = True
         self.parts.append(part)
         return part
+
+    def _first_output(self) -> EventData:
+        return AttemptFirstOutput(
+            attempt=self._attempt_id, message=self.message_id, provider_response_id=self.response_id
+        )
 
     def hosted_called(self, part: Part, *, now: datetime) -> None:
         """The provider has the arguments of a hosted call and runs it."""
         given = arguments.parse(part.text()) or {}
-        with self._transaction(now) as tx:
-            tx.append(part.ended(self.message_id))
-            tx.append(
-                ToolCalled(
-                    message=self.message_id,
-                    part=part.id,
-                    input=given,
-                    input_digest=planning.digest(part.name, given),
-                    effect="side_effect",
-                )
-            )
+        called = ToolCalled(
+            message=self.message_id,
+            part=part.id,
+            input=given,
+            input_digest=planning.digest(part.name, given),
+            effect="side_effect",
+        )
+        self._store([part.ended(self.message_id), called], now=now)
         part.is_ended = True
 
     def hosted_result(
@@ -215,11 +218,12 @@ class Recorder:
     ) -> None:
         """The provider told the result of a hosted call; it is replayed beside its call."""
         kept: dict[str, JsonValue] = {"call": part.replay or {}, "result": dict(replay)}
-        with self._transaction(now) as tx:
-            if is_error:
-                tx.append(ToolFailed(message=self.message_id, part=part.id, error=output, unknown=False))
-            else:
-                tx.append(ToolSucceeded(message=self.message_id, part=part.id, output=output, replay=kept))
+        result: EventData = (
+            ToolFailed(message=self.message_id, part=part.id, error=output, unknown=False)
+            if is_error
+            else ToolSucceeded(message=self.message_id, part=part.id, output=output, replay=kept)
+        )
+        self._store([result], now=now)
 
     # The end of the attempt
 
@@ -228,7 +232,8 @@ class Recorder:
         for part in self.parts:
             part.is_complete = True
         next_ = self._complete(finished, now=now, shutting_down=shutting_down)
-        self._mark_ended(self.parts)
+        for part in self.parts:
+            part.is_ended = True
         self._request.is_settled = True
         return next_
 
@@ -338,7 +343,7 @@ class Recorder:
                         message=self.message_id,
                         outcome="interrupted",
                         provider_response_id=self.response_id,
-                        may_be_billed=self._dispatched,
+                        may_be_billed=self.is_dispatched,
                     )
                 )
             if not stays:
@@ -405,17 +410,17 @@ class Recorder:
             return False
         return stages.proceed(tx)
 
-    def _end_parts(self, tx: SessionTransaction, *, only_complete: bool = False) -> list[Part]:
-        ending = [
-            part for part in self.parts if not part.is_ended and (part.is_complete or not only_complete)
-        ]
-        for part in ending:
-            tx.append(part.ended(self.message_id))
-        return ending
+    def _unended(self, *, only_complete: bool = False) -> list[Part]:
+        return [part for part in self.parts if not part.is_ended and (part.is_complete or not only_complete)]
 
-    def _mark_ended(self, parts: Sequence[Part]) -> None:
-        for part in parts:
-            part.is_ended = True
+    def _end_parts(self, tx: SessionTransaction) -> None:
+        for part in self._unended():
+            tx.append(part.ended(self.message_id))
+
+    def _store(self, events: Sequence[EventData], *, now: datetime) -> None:
+        with self._transaction(now) as tx:
+            for event in events:
+                tx.append(event)
 
     def _fail_calls(self, tx: SessionTransaction) -> bool:
         return tool_calls.fail_unfinished(tx, message_id=self.message_id)
@@ -432,6 +437,11 @@ class Recorder:
             usage=usage,
             provider_response_id=self.response_id,
         )
+
+    @property
+    def lost_class(self) -> Literal["ambiguous", "partial"]:
+        """What is proved of a request that was sent and whose answer was lost."""
+        return "partial" if self._has_response or self._has_output else "ambiguous"
 
     @property
     def can_be_asked(self) -> bool:

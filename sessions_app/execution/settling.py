@@ -217,7 +217,7 @@ def _approved(part: MessagePart, frame: stages.Frame) -> tuple[str, Enter | None
     """What was approved is what is entered: the stored input, at the tool of that name."""
     tool = frame.toolset.find(part.name)
     if tool is None:
-        return f"Unknown tool: {part.name}", None
+        return frame.toolset.missing(part.name), None
     return "", Enter(part_id=part.pk, tool=tool, input=part.input or {}, digest=part.input_digest)
 
 

@@ -5,14 +5,16 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from django.db import DatabaseError, InterfaceError
+
 from schema.attempts import StepError
 from schema.events import AttemptPrepared, ExecutionInterrupted, StepFailed, StepStarted
 from schema.problems import InvalidValue
 from sessions_app import history, hooks, identity, inbox, ownership
 from sessions_app.agents import DEFAULT, AgentChoice, find_agent, get_agent
-from sessions_app.execution import retries
+from sessions_app.execution import faults, retries
 from sessions_app.live import wakes
-from sessions_app.log import Held, SessionTransaction, session_transaction
+from sessions_app.log import FenceLost, Held, SessionGone, SessionTransaction, session_transaction
 from sessions_app.models import Session, SessionMessage, statements
 from sessions_app.providers import registry
 from sessions_app.providers.port import ModelRequest, Provider
@@ -162,23 +164,37 @@ def is_asked_to_stop(session: Session) -> bool:
 # Preparing
 
 
+NextRequest = Prepared | Inquire | retries.Retry | bool
+"""What there is to do; a retry whose time has not come; or whether to go on draining without a request."""
+
+
 def prepare(
     *, held: Held, toolset: Toolset, now: datetime, retry: retries.Retry | None = None
-) -> Prepared | Inquire | bool:
+) -> NextRequest:
     """Make the next request durable: ``step.started`` and ``attempt.prepared`` in one transaction.
 
-    A retry adds an attempt to the message that is open. While an inquiry is owed nothing is prepared, and
-    its attempt is returned. Answers whether to go on draining instead, when
-    the step ended before there was a request: a Stop was asked for, or there is no model to ask.
-    Raises FenceLost or SessionGone.
+    A retry adds an attempt to the message that is open, and is answered as it is before its time. While an
+    inquiry is owed nothing is prepared, and its attempt is returned. Answers whether to go on draining
+    instead, when the step ended before there was a request: a Stop was asked for, or none can be made,
+    whatever the reason; the message says it. Raises FenceLost, SessionGone or a database error.
     """
+    try:
+        return _prepare(held, toolset=toolset, now=now, retry=retry)
+    except (InvalidValue, registry.ModelError) as unusable:
+        detail = str(unusable)
+    except (FenceLost, SessionGone, DatabaseError, InterfaceError):
+        raise
+    except Exception as fault:  # noqa: BLE001 - left alone, it would come again until the session is parked
+        faults.tell("step.not_prepared", fault, held)
+        detail = faults.NOT_MADE
+    return _fail_unprepared(held, detail=detail, now=now, retry=retry)
+
+
+def _prepare(held: Held, *, toolset: Toolset, now: datetime, retry: retries.Retry | None) -> NextRequest:
     session = statements.first(Session, {"pk": held.session_id})
     if session is not None and session.inquiry:
         return Inquire(session.inquiry)
-    try:
-        agent, provider, model = _configured(session)
-    except (InvalidValue, registry.ModelError) as unusable:
-        return _fail_unprepared(held, detail=str(unusable), now=now, retry=retry)
+    agent, provider, model = _configured(session, toolset)
     has_steps_left = _has_steps_left(session, agent, is_retry=retry is not None)
     frame = Frame(
         message_id=identity.new_message_id() if retry is None else retry.message_id,
@@ -192,6 +208,8 @@ def prepare(
     with session_transaction(held.session_id, now=now, held=held) as tx:
         if is_asked_to_stop(tx.session):
             return _stop_unprepared(tx, retry)
+        if retry is not None and retry.at > now:
+            return retry
         inbox.clear(tx)
         if retry is None:
             _start_step(tx, message_id=frame.message_id, agent=agent.name, model=model)
@@ -199,9 +217,11 @@ def prepare(
     return Prepared(frame=frame, sending=sending)
 
 
-def _configured(session: Session | None) -> tuple[AgentChoice, Provider, str]:
+def _configured(session: Session | None, toolset: Toolset) -> tuple[AgentChoice, Provider, str]:
     if session is None:
         raise InvalidValue(field="session", detail="The session was deleted.")
+    if toolset.fault:
+        raise InvalidValue(field="tools", detail=toolset.fault)
     provider, _ = registry.resolve(session.model)
     return get_agent(session.agent), provider, session.model
 

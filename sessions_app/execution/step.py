@@ -6,24 +6,27 @@ from contextlib import aclosing
 from datetime import datetime
 from typing import Any, Final
 
+from django.db import DatabaseError, InterfaceError
 from django.utils import timezone
 from pydantic import JsonValue
 
 from schema.attempts import AttemptError
 from schema.text import Cleaner, clean
 from sessions_app import figures
-from sessions_app.execution import calls, retries, stages
+from sessions_app.execution import calls, faults, retries, stages
 from sessions_app.execution.control import Control
-from sessions_app.execution.database import DatabaseThreads
+from sessions_app.execution.database import DatabaseThreads, Runs
 from sessions_app.execution.recorder import Kind, Part, Recorder
 from sessions_app.live import publish
-from sessions_app.log import Held
+from sessions_app.log import FenceLost, Held, SessionGone
 from sessions_app.providers.port import (
     Askable,
     CallDelta,
     CallResult,
     CallStarted,
+    CannotTell,
     Finished,
+    Forgotten,
     Item,
     PartClosed,
     ProviderError,
@@ -48,6 +51,9 @@ def _look_at(storing: "asyncio.Future[None]") -> None:
         storing.exception()
 
 
+_NOT_FAULTS = (FenceLost, SessionGone, DatabaseError, InterfaceError, CannotTell, Forgotten)
+"""What ends a stream and is told elsewhere: the session is lost, the database away, nobody knows."""
+
 _cancelling: set["asyncio.Future[None]"] = set()
 
 
@@ -66,7 +72,7 @@ class Step:
         self.recorder = Recorder(held, prepared.frame, sending=prepared.sending)
         self._sending = prepared.sending
         self._control = control
-        self._database = database
+        self._database: Runs = database
         self._woken_at = woken_at
         self._open: dict[str, Part] = {}
         self._cleaners: dict[str, Cleaner] = {}
@@ -105,6 +111,10 @@ class Step:
                     await self._take(item)
         except ProviderError as error:
             return error
+        except _NOT_FAULTS:
+            raise
+        except Exception as fault:  # noqa: BLE001 - left alone, it would come again until the session is parked
+            return ProviderError(self._broke(fault))
         if self._finished is None:
             return ProviderError(
                 AttemptError(
@@ -114,6 +124,13 @@ class Step:
                 )
             )
         return None
+
+    def _broke(self, fault: Exception) -> AttemptError:
+        """What is proved when reading the answer failed in this server."""
+        faults.tell("step.broke", fault, self.recorder.held)
+        if not self.recorder.is_dispatched:
+            return AttemptError(error_class="not_sent", reason="configuration", message=faults.NOT_MADE)
+        return AttemptError(error_class=self.recorder.lost_class, reason="cut", message=faults.NOT_READ)
 
     async def _take(self, item: Item) -> None:
         match item:
@@ -156,8 +173,11 @@ class Step:
                 return
             part = await self._open_part(key, kind)
         if text:
-            publish.delta(self.recorder.held.session_id, self.recorder.message_id, part.id, part.length, text)
+            self._show(part, part.length, text)
             part.add(text)
+
+    def _show(self, part: Part, offset: int, text: str) -> None:
+        publish.delta(self.recorder.held.session_id, self.recorder.message_id, part.id, offset, text)
 
     async def _open_part(self, key: str, kind: Kind) -> Part:
         for earlier in self._open.values():

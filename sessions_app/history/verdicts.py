@@ -46,7 +46,7 @@ def verdict(part: PartEntry) -> Verdict:
     if part.state != "error":
         return _unfinished(part)
     if part.error == INTERRUPTED:
-        return Verdict(text=ONLY_READ if part.entered else NOT_RUN)
+        return Verdict(text=ONLY_READ if part.entered and part.effect == "read" else NOT_RUN)
     return Verdict(text=_with_reason(part.error.strip() or NO_REASON, part.decision))
 
 

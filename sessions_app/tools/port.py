@@ -96,6 +96,12 @@ class Toolset:
     """The tools of one moment. A step keeps the set it offered, whatever changes meanwhile."""
 
     tools: Mapping[str, Tool]
+    fault: str = ""
+    """Why there are none, in one line for people: the settings name something that cannot be offered."""
 
     def find(self, name: str) -> Tool | None:
         return self.tools.get(name)
+
+    def missing(self, name: str) -> str:
+        """Why a call of that name cannot be run, for the model."""
+        return self.fault or f"Unknown tool: {name}"

@@ -44,10 +44,13 @@ async def toolset() -> Toolset:
     """The tools of this moment, as the loop that asks sees them; unchanged ones are the same objects.
 
     A server that is away has none. The first call waits a few seconds at most for servers to connect.
-    Raises UnusableTool or DuplicateTool when the settings name something that cannot be offered.
+    Where the settings name something that cannot be offered there are none at all, and ``fault`` says why.
     """
-    remote = await _servers_here().tools()
-    return Toolset(tools=_together(local(), remote))
+    try:
+        ours = local()
+    except (UnusableTool, DuplicateTool) as fault:
+        return Toolset(tools={}, fault=str(fault))
+    return Toolset(tools=_together(ours, await _servers_here().tools()))
 
 
 async def aclose() -> None:

@@ -12,12 +12,13 @@ from django.utils import timezone
 from schema.problems import AlreadyDecided, NotWaiting, Superseded
 from sessions_app import sessions
 from sessions_app.execution import coordinator, stages
+from sessions_app.history import verdicts
 from sessions_app.live import nudge
 from sessions_app.models import Agent, MessagePart, Session
 from sessions_app.models import Worker as WorkerRow
 from sessions_app.providers import port
 from sessions_app.tools import registry
-from sessions_app.tools.port import Input, OutcomeUnknown, Output, Tool, ToolContext, Toolset
+from sessions_app.tools.port import INTERRUPTED, Input, OutcomeUnknown, Output, Tool, ToolContext, Toolset
 from tests.execution.conftest import Call, Chat, Gate, Script, StubProvider, Worker, answers
 from tests.support.waiting import until
 
@@ -804,6 +805,37 @@ def test_a_worker_in_doubt_enters_nothing(
 
     chat.settled()
     assert bench.names == ["mail"]
+
+
+def test_a_call_that_was_told_to_end_before_it_was_entered_was_not_run(
+    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from sessions_app import ownership
+
+    doubt = False
+    monkeypatch.setattr(ownership.Registration, "is_in_doubt", lambda self: doubt)
+    bench.add("mail")
+
+    async def doubtful(call: Call) -> AsyncGenerator[port.Item]:
+        nonlocal doubt
+        async for item in calls(("mail", {}))(call):
+            if isinstance(item, port.Finished):
+                doubt = True
+            yield item
+
+    provider.scripts = [doubtful, answers("done")]
+    chat.say("Go")
+    until(lambda: [part.state for part in parts(chat)] == ["running"])
+
+    chat.stop()
+
+    assert chat.settled().state == "idle"
+    (call,) = parts(chat)
+    assert (bench.entered, call.state, call.error, call.unknown_at) == ([], "error", INTERRUPTED, None)
+    doubt = False
+    chat.say("Well?")
+    chat.settled()
+    assert results(provider, 1) == [verdicts.NOT_RUN]
 
 
 def test_a_worker_that_lost_the_session_in_its_doubt_enters_nothing(

@@ -1,10 +1,12 @@
 """What a drain does with an inbox, seen in the log and at the provider."""
 
 from collections.abc import AsyncGenerator, Callable
+from typing import Any
 
 import pytest
 
-from sessions_app.execution import coordinator, tasks
+from sessions_app import history
+from sessions_app.execution import coordinator, faults, tasks
 from sessions_app.models import MessagePart, PartCheckpoint, ProviderAttempt
 from sessions_app.providers import port, registry
 from tests.execution.conftest import Call, Chat, Gate, StubProvider, Worker, answers, fails, waits
@@ -374,6 +376,67 @@ def test_a_failed_step_lets_the_next_queued_prompt_go(chat: Chat, provider: Stub
 
     chat.settled()
     assert chat.texts() == ["one", "", "two", "fine"]
+
+
+def test_tools_that_cannot_be_offered_fail_the_step_and_the_chat_says_why(
+    chat: Chat, provider: StubProvider, settings: Any
+) -> None:
+    settings.HOLDFAST_TOOLS = ("no.such.tools",)
+
+    chat.say("Hi")
+
+    assert chat.settled().state == "idle"
+    assert "HOLDFAST_TOOLS: 'no.such.tools' cannot be used" in chat.error()["message"]
+    assert (chat.error()["reason"], provider.calls, chat.row.recovery_count) == ("configuration", [], 0)
+
+
+@pytest.mark.parametrize("where", ["select", "lower", "attempts_for_newest_prompt"])
+def test_a_fault_before_a_request_is_made_fails_the_step_once_and_tells_nobody_what_was_written(
+    chat: Chat, provider: StubProvider, monkeypatch: pytest.MonkeyPatch, caplog: Any, where: str
+) -> None:
+    def broken(*_: Any, **__: Any) -> None:
+        raise ValueError("a secret plan")
+
+    monkeypatch.setattr(history, where, broken)
+
+    chat.say("One")
+
+    assert chat.settled().state == "idle"
+    assert (chat.answers()[0].state, chat.error()["message"]) == ("failed", faults.NOT_MADE)
+    assert (chat.attempts(), chat.row.recovery_count, chat.row.owed_at) == ([], 0, None)
+    assert "step.not_prepared" in caplog.text
+    assert "secret" not in caplog.text
+    monkeypatch.undo()
+
+
+@pytest.mark.parametrize(
+    ("sent", "words", "state", "error_class"),
+    [
+        (False, (), "settled", "not_sent"),
+        (True, (), "unknown", "ambiguous"),
+        (True, ("half",), "unknown", "partial"),
+    ],
+)
+def test_a_fault_in_reading_an_answer_ends_the_step_as_what_is_proved(
+    chat: Chat, provider: StubProvider, sent: bool, words: tuple[str, ...], state: str, error_class: str
+) -> None:
+    async def breaks(call: Call) -> AsyncGenerator[port.Item]:
+        if sent:
+            await call.phases.dispatching()
+        for word in words:
+            yield port.TextDelta("text", word)
+        raise ValueError("a secret plan")
+
+    provider.scripts = [breaks]
+
+    chat.say("Hi")
+
+    assert chat.settled().state == ("needs_decision" if sent else "idle")
+    (attempt,) = chat.attempts()
+    assert attempt.error is not None
+    assert (attempt.state, attempt.error["error_class"]) == (state, error_class)
+    assert "in this server" in chat.error()["message"]
+    assert chat.row.recovery_count == 0
 
 
 def test_a_model_that_cannot_be_asked_fails_the_step_and_says_what_to_do(

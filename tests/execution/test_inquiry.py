@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sessions_app.execution import coordinator
+from sessions_app.execution import checkpoints, coordinator, inquiry
 from sessions_app.models import ProviderAttempt
 from sessions_app.providers import background
 from tests.execution.conftest import Chat, Worker
@@ -183,6 +183,47 @@ def test_calls_that_the_answer_holds_are_run(chat: Chat, stub: StubProcess) -> N
     assert [attempt.outcome for attempt in chat.attempts()] == ["completed", "completed"]
     sent = posts(stub)[1].json()["input"]
     assert [item["output"] for item in sent if item.get("type") == "function_call_output"] == ["2"]
+
+
+def test_text_that_was_durable_stays_so_while_the_answer_is_read_anew(
+    chat: Chat, stub: StubProcess, monkeypatch: Any
+) -> None:
+    """No checkpoint is written beside it: what is there was stored with the reopening."""
+    monkeypatch.setattr(checkpoints, "write", lambda **_: None)
+    stub.script(
+        cut("Hel", "lo"),
+        RUNNING,
+        answer(*response_events("Hel", "lo", " there", first=1, status=None), end="hold"),
+    )
+
+    chat.say("Hi")
+    until(lambda: "attempt.resumed" in chat.events(), what="the answer is read")
+
+    assert chat.texts() == ["Hi", "Hello"]
+    assert chat.stop()
+    chat.settled()
+    assert chat.texts() == ["Hi", "Hello there"]
+
+
+def test_a_stop_while_the_message_is_opened_again_closes_it(
+    chat: Chat, stub: StubProcess, worker: Worker, monkeypatch: Any
+) -> None:
+    reopen = inquiry.InquiryRecorder.reopen
+
+    def reopened(self: inquiry.InquiryRecorder, **how: Any) -> None:
+        reopen(self, **how)
+        chat.stop()
+        worker.running.loop.call_soon_threadsafe(worker.running.drains[chat.id].cancel, "user")
+        until(lambda: worker.running.drains[chat.id].stop_reason, what="the Stop is there")
+
+    monkeypatch.setattr(inquiry.InquiryRecorder, "reopen", reopened)
+    stub.script(cut("Hel"), RUNNING, answer(*response_events("Hel", "lo", first=1, status=None), end="hold"))
+
+    chat.say("Hi")
+
+    assert chat.settled().state == "idle"
+    assert chat.answers()[0].state == "interrupted"
+    assert only_attempt(chat).outcome == "interrupted"
 
 
 def test_nothing_is_asked_where_policy_is_off(chat: Chat, stub: StubProcess, settings: Any) -> None:

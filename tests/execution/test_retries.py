@@ -141,6 +141,32 @@ def test_a_retry_that_waits_is_stopped_at_once(chat: Chat, provider: StubProvide
     assert chat.row.owed_at is None
 
 
+def test_a_stop_that_a_resume_took_back_does_not_start_the_retry_early(
+    chat: Chat, provider: StubProvider, worker: Worker, later: None
+) -> None:
+    provider.scripts = [fails("rejected", "rate_limit"), answers("too early")]
+    chat.say("Hi")
+    until(lambda: chat.status().state == "retrying")
+    drain = worker.running.drains[chat.id]
+    waits_anew = drain._wait_until
+    waits = []
+
+    async def counted(at: Any) -> bool:
+        waits.append(at)
+        return await waits_anew(at)
+
+    drain._wait_until = counted  # type: ignore[method-assign]
+
+    # The nudge of the Stop reaches the drain after the resume took the Stop back.
+    drain.coordinator.loop.call_soon_threadsafe(drain.cancel, "user")
+
+    until(lambda: waits, what="the wait goes on")
+    assert chat.status().state == "retrying"
+    assert len(provider.calls) == 1
+    assert chat.stop()
+    chat.settled()
+
+
 def test_a_shutdown_ends_the_wait_and_the_run_stays_owed_for_its_time(
     chat: Chat, provider: StubProvider, worker: Worker, later: None
 ) -> None:
