@@ -102,8 +102,57 @@ def read(environ: Mapping[str, str], *, root: Path) -> Environment:
 
     Raises BadVariable for the first value that is not allowed.
     """
-    reader = _Reader(environ)
-    parsed = Environment(
+    parsed = _read(_Reader(environ), root)
+    _check_lease(parsed, environ)
+    return parsed
+
+
+def problems(environ: Mapping[str, str], *, root: Path) -> list[BadVariable]:
+    """Everything that is not allowed, in the order in which it is read."""
+    found: list[BadVariable] = []
+    parsed = _read(_Reader(environ, found), root)
+    try:
+        _check_lease(parsed, environ)
+    except BadVariable as bad:
+        if bad.name not in {each.name for each in found}:
+            found.append(bad)
+    return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variable:
+    """A variable as an operator wants to see it."""
+
+    name: str
+    shown: str
+    is_set: bool
+
+
+def listed(environ: Mapping[str, str], *, root: Path) -> list[Variable]:
+    """Every variable that is read, with what holds; secrets are not shown."""
+    reader = _Reader(environ, [])
+    _read(reader, root)
+    return [_variable(name, default, environ) for name, default in sorted(reader.asked.items())]
+
+
+def _variable(name: str, default: str, environ: Mapping[str, str]) -> Variable:
+    is_set = name in environ and (environ[name] != "" or default != "")
+    value = environ[name] if is_set else default
+    is_hidden = is_set and (name in _HIDDEN or "@" in value)
+    return Variable(name=name, shown="(not shown)" if is_hidden else value, is_set=is_set)
+
+
+def unknown(environ: Mapping[str, str], *, root: Path) -> list[str]:
+    """Variables that look like ours and that nothing reads: misspelt, most likely."""
+    known = {variable.name for variable in listed(environ, root=root)}
+    ours = (
+        name for name in environ if name.startswith("HOLDFAST_") and not name.startswith("HOLDFAST_TEST_")
+    )
+    return sorted(name for name in ours if name not in known)
+
+
+def _read(reader: "_Reader", root: Path) -> Environment:
+    return Environment(
         role=reader.optional("HOLDFAST_ROLE", _choice("web", "worker")),
         database=reader.required(
             "DATABASE_URL", "sqlite:///var/holdfast.sqlite3", lambda text: _database(text, root)
@@ -143,8 +192,6 @@ def read(environ: Mapping[str, str], *, root: Path) -> Environment:
         proxies=reader.required("HOLDFAST_PROXIES", "0", _whole(0, 9)),
         hsts_seconds=reader.required("HOLDFAST_HSTS_SECONDS", "31536000", _whole(0, 100_000_000)),
     )
-    _check_lease(parsed, environ)
-    return parsed
 
 
 def _check_lease(parsed: Environment, environ: Mapping[str, str]) -> None:
@@ -165,16 +212,36 @@ class _Refused(Exception):
 
 
 class _Reader:
-    def __init__(self, environ: Mapping[str, str]) -> None:
+    """With a list for what is not allowed, each such value is noted there and counts as unset."""
+
+    def __init__(self, environ: Mapping[str, str], bad: list[BadVariable] | None = None) -> None:
         self._environ = environ
+        self._bad = bad
+        self.asked: dict[str, str] = {}
+        """Every name with its default."""
 
     def required(self, name: str, default: str, parse: Callable[[str], T]) -> T:
-        return self._parse(name, self._environ.get(name, default), parse)
+        self.asked[name] = default
+        try:
+            return self._parse(name, self._environ.get(name, default), parse)
+        except BadVariable as bad:
+            self._note(bad)
+            return parse(default)
 
     def optional(self, name: str, parse: Callable[[str], T]) -> T | None:
         """An empty value counts as unset: that is how compose files and units clear a variable."""
+        self.asked[name] = ""
         text = self._environ.get(name, "")
-        return self._parse(name, text, parse) if text else None
+        try:
+            return self._parse(name, text, parse) if text else None
+        except BadVariable as bad:
+            self._note(bad)
+            return None
+
+    def _note(self, bad: BadVariable) -> None:
+        if self._bad is None:
+            raise bad
+        self._bad.append(bad)
 
     def _parse(self, name: str, text: str, parse: Callable[[str], T]) -> T:
         try:

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import re
+import traceback
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
 
@@ -22,15 +24,63 @@ def _time(record: logging.LogRecord) -> str:
     return datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
 
 
+_TOLD: Final = (OSError, ImportError, AttributeError, NameError, NotImplementedError)
+"""Errors whose text speaks of the program or the machine. That of any other may repeat what people wrote: a database
+repeats the row that it refused, a parser what it could not read."""
+
+_FRAME: Final = re.compile(r'  File "[^"]*", line \d+, in \S+\Z')
+_SECRET: Final = re.compile(r"(?<=/first-run/)[^\s/?\"']+|(?<=ticket=)[^\s&\"']+|\bhft_[\w-]+|\bsk-[\w-]{8,}")
+
+
+def trace(error: BaseException) -> str:
+    """Where an error came from, and those that led to it; its own text only where that holds nothing of people's."""
+    lines: list[str] = []
+    seen: set[int] = set()
+    _tell(error, lines, seen)
+    return "\n".join(lines)
+
+
+def _tell(error: BaseException, lines: list[str], seen: set[int]) -> None:
+    seen.add(id(error))
+    led_here = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    if led_here is not None and id(led_here) not in seen:
+        _tell(led_here, lines, seen)
+        lines.append("which led to:")
+    lines.append("Traceback (most recent call last):")
+    lines += "".join(traceback.format_tb(error.__traceback__)).splitlines()
+    text = f": {error}" if isinstance(error, _TOLD) else " (its text is not logged)"
+    lines.append(f"{type(error).__module__}.{type(error).__qualname__}{text}")
+    for inner in error.exceptions if isinstance(error, BaseExceptionGroup) else ():
+        if id(inner) not in seen:
+            _tell(inner, lines, seen)
+
+
+def _event(record: logging.LogRecord) -> str:
+    """The message; of one into which somebody wrote a traceback, the frames."""
+    message = record.getMessage()
+    if "\n" not in message:
+        return message
+    frames = [line for line in message.splitlines() if _FRAME.match(line)]
+    return "\n".join([f"{record.name}.failed (its text is not logged)", *frames]) if frames else message
+
+
+def _without_secrets(line: str) -> str:
+    return _SECRET.sub("(not logged)", line)
+
+
+def _clean(value: object) -> object:
+    return _without_secrets(value) if isinstance(value, str) else value
+
+
 class TextFormatter(logging.Formatter):
     """``time LEVEL logger event field=value ...``"""
 
     def format(self, record: logging.LogRecord) -> str:
-        head = f"{_time(record)} {record.levelname} {record.name} {record.getMessage()}"
+        head = f"{_time(record)} {record.levelname} {record.name} {_event(record)}"
         line = " ".join([head, *(f"{name}={value}" for name, value in _fields(record).items())])
-        if record.exc_info:
-            line += "\n" + self.formatException(record.exc_info)
-        return line
+        if record.exc_info and record.exc_info[1]:
+            line += "\n" + trace(record.exc_info[1])
+        return _without_secrets(line)
 
 
 class JsonFormatter(logging.Formatter):
@@ -41,12 +91,13 @@ class JsonFormatter(logging.Formatter):
             "time": _time(record),
             "level": record.levelname,
             "logger": record.name,
-            "event": record.getMessage(),
+            "event": _event(record),
             "pid": record.process,
         }
-        if record.exc_info:
-            entry["exception"] = self.formatException(record.exc_info)
-        return json.dumps(entry, default=str)
+        if record.exc_info and record.exc_info[1]:
+            entry["exception"] = trace(record.exc_info[1])
+        clean = {name: _clean(value) for name, value in entry.items()}
+        return json.dumps(clean, default=lambda value: _without_secrets(str(value)))
 
 
 def logging_config(log_format: Literal["text", "json"]) -> dict[str, Any]:

@@ -12,8 +12,9 @@ BASE_DIR = Path(__file__).resolve().parent.parent
 
 try:
     _env = env.read(os.environ, root=BASE_DIR)
-except env.BadVariable as bad:
-    print(f"holdfast: {bad}", file=sys.stderr)
+except env.BadVariable:
+    for bad in env.problems(os.environ, root=BASE_DIR):
+        print(f"holdfast: {bad}", file=sys.stderr)
     raise SystemExit(2) from None
 
 # --- What the product itself reads -----------------------------------------------------------------
@@ -189,6 +190,8 @@ SECURE_SSL_REDIRECT = _https_only and HOLDFAST_PROXIES > 0
 SECURE_REDIRECT_EXEMPT = [r"^(healthz|readyz|metrics)$"]
 # What the other names of the domain do, and whether it is on the browsers' lists, is not ours to say.
 SILENCED_SYSTEM_CHECKS = ["security.W005", "security.W021"]
+# Django looks for its middleware by name and not for what extends it; config.checks looks at the classes.
+SILENCED_SYSTEM_CHECKS += ["security.W001", "security.W002", "security.W003"]
 
 # --- The queue ---------------------------------------------------------------------------------------
 

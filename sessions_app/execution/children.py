@@ -155,5 +155,5 @@ def acknowledge(*, results: Queue, stop: Flag, broker: SafeOrmBroker) -> None:
             broker.acknowledge(task["ack_id"])
             continue
         if not stop.is_set():
-            logger.warning("queue.task.failed", extra={"task": task["ack_id"], "error": task["result"]})
+            logger.warning("queue.task.failed", extra={"task": task["ack_id"]})
         broker.give_back(task["ack_id"], after=timedelta(0) if stop.is_set() else REDELIVERY)

@@ -99,8 +99,9 @@ def _told(task: "asyncio.Task[Output]", tool: Tool, context: ToolContext) -> Ent
     extra = {"tool": tool.name, "call": context.call_id, "session": context.session_id}
     try:
         output = task.result()
-    except OutcomeUnknown as unknown:
-        logger.warning("tools.call.unknown", extra={**extra, "reason": str(unknown)})
+    except OutcomeUnknown:
+        # Not its text, which may be a server's own words.
+        logger.warning("tools.call.unknown", extra=extra)
         return Failed(error=INTERRUPTED, known=tool.effect == "read")
     except asyncio.CancelledError:
         logger.warning("tools.call.cancelled_itself", extra=extra)

@@ -173,11 +173,13 @@ def test_a_text_log_line_holds_the_event_and_its_fields() -> None:
 @pytest.mark.parametrize("formatter", [logs.JsonFormatter(), logs.TextFormatter()])
 def test_a_log_line_with_an_exception_holds_its_traceback_and_never_the_request_object(formatter) -> None:
     try:
-        raise ValueError("oh")
+        words = "secret"
+        raise ValueError(words)
     except ValueError as error:
         line = formatter.format(
             record(exc_info=(type(error), error, error.__traceback__), request="GET secret")
         )
 
-    assert "ValueError: oh" in line
+    assert "Traceback" in line
+    assert "builtins.ValueError (its text is not logged)" in line
     assert "secret" not in line
