@@ -1,5 +1,6 @@
 """What the sentinel's children do: run tasks and host the drains, feed the queue, acknowledge."""
 
+import gc
 import logging
 import os
 import sys
@@ -63,6 +64,8 @@ def work(*, tasks: Queue, results: Queue, stop: Flag, abandon: Flag) -> None:
     except Exception:
         logger.exception("queue.worker.not_started")
         sys.exit(NOT_STARTED)
+    # What was imported stays for good: full collections need not look at it again and again.
+    gc.freeze()
     threading.Thread(target=host.watch, args=(stop, abandon), name="stop-watch", daemon=True).start()
     try:
         run_tasks(_Intake(tasks, results, stop), results, Value("f", -1), None)
