@@ -23,6 +23,9 @@ T = TypeVar("T")
 THREADS: Final = 4
 """Each keeps a connection: fewer than the pool holds, so that pages and sockets never wait for these."""
 
+MOST_WAITING: Final = 16
+"""Questions to providers and tools at a time; further ones queue up behind them."""
+
 _TRUSTED_SECONDS: Final = 1.0
 
 
@@ -44,10 +47,30 @@ def in_thread(unit: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     return partial(_run, unit)
 
 
+def aside(unit: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """The same for what waits for somebody else's answer: on threads that nobody else waits for, and that keep
+    no connection."""
+    if settings.HOLDFAST_ROLE != "web":
+        return sync_to_async(unit, thread_sensitive=True)
+    return partial(_run_aside, unit)
+
+
 async def _run(unit: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """As asgiref does it, without the wrapper that it makes anew for every function."""
     work = partial(copy_context().run, _use_connection, partial(unit, *args, **kwargs))
     return await asyncio.get_running_loop().run_in_executor(_executor(), work)
+
+
+async def _run_aside(unit: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    work = partial(copy_context().run, _close_connection_after, partial(unit, *args, **kwargs))
+    return await asyncio.get_running_loop().run_in_executor(_waiting(), work)
+
+
+def _close_connection_after(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    finally:
+        connection.close()
 
 
 def _use_connection(work: Callable[[], T]) -> T:
@@ -63,6 +86,11 @@ def _use_connection(work: Callable[[], T]) -> T:
 @cache
 def _executor() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(THREADS, thread_name_prefix="api")
+
+
+@cache
+def _waiting() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(MOST_WAITING, thread_name_prefix="waiting")
 
 
 def _drop_if_lost() -> None:

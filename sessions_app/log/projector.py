@@ -283,6 +283,7 @@ def _open_part(
     statements.insert(
         MessagePart(
             id=event.part,
+            user_id=target.session.user_id,
             message_id=event.message,
             session_id=target.session.pk,
             index=event.index,
@@ -348,6 +349,7 @@ def _tool_input_started(target: Target, event: events.ToolInputStarted, seq: int
     statements.insert(
         MessagePart(
             id=event.part,
+            user_id=target.session.user_id,
             message_id=event.message,
             session_id=target.session.pk,
             index=event.index,
@@ -493,6 +495,7 @@ def _prepared(target: Target, event: events.AttemptPrepared, seq: int, at: datet
     statements.insert(
         ProviderAttempt(
             id=event.attempt,
+            user_id=target.session.user_id,
             session_id=target.session.pk,
             message_id=event.message,
             purpose=event.purpose,

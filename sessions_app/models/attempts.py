@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from sessions_app.models.fields import NAME_LENGTH, identity, word
+from sessions_app.models.fields import NAME_LENGTH, identity, of_user, word
 from sessions_app.models.messages import SessionMessage
 from sessions_app.models.sessions import Session
 
@@ -12,6 +12,7 @@ class ProviderAttempt(models.Model):
 
     id = identity()
     session = models.ForeignKey(Session, on_delete=models.CASCADE, db_index=False, related_name="attempts")
+    user = of_user()
     message = models.ForeignKey(
         SessionMessage, null=True, blank=True, on_delete=models.CASCADE, related_name="attempts"
     )
@@ -43,6 +44,7 @@ class ProviderAttempt(models.Model):
     class Meta:
         indexes = [
             models.Index(fields=["session", "prepared_at"], name="attempt_list"),
+            models.Index(fields=["user", "-prepared_at", "-id"], name="attempt_of_user"),
             models.Index(
                 fields=["session"],
                 name="attempt_unsettled",

@@ -1,10 +1,14 @@
 """Column kinds that several tables share."""
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from django.conf import settings
 from django.db import models
 
 from schema.ids import MAX_LENGTH
+
+if TYPE_CHECKING:
+    from django.contrib.auth.models import User
 
 NAME_LENGTH: Final = 200
 
@@ -12,6 +16,20 @@ NAME_LENGTH: Final = 200
 def identity(**options: Any) -> "models.CharField[str, str]":
     """A prefixed id as primary key."""
     return models.CharField(primary_key=True, max_length=MAX_LENGTH, **options)
+
+
+def of_user() -> "models.ForeignKey[User, User]":
+    """Whose session it is, once more: lists of all that is one user's are read from an index of this table.
+
+    The session's own reference proves that the user exists.
+    """
+    return models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        on_delete=models.PROTECT,
+        db_constraint=False,
+        db_index=False,
+        related_name="+",
+    )
 
 
 def position(**options: Any) -> "models.BigIntegerField[int, int]":

@@ -3,7 +3,7 @@
 from django.db import models
 
 from schema.ids import MAX_LENGTH
-from sessions_app.models.fields import NAME_LENGTH, identity, position, position_or_none, word
+from sessions_app.models.fields import NAME_LENGTH, identity, of_user, position, position_or_none, word
 from sessions_app.models.sessions import Session
 
 
@@ -52,6 +52,7 @@ class MessagePart(models.Model):
         SessionMessage, on_delete=models.CASCADE, db_index=False, related_name="parts"
     )
     session = models.ForeignKey(Session, on_delete=models.CASCADE, db_index=False, related_name="parts")
+    user = of_user()
     index = models.IntegerField()
     kind = word()
     state = word()
@@ -91,6 +92,9 @@ class MessagePart(models.Model):
         constraints = [models.UniqueConstraint(fields=["message", "index"], name="part_position")]
         indexes = [
             models.Index(fields=["session", "started_at"], name="part_list"),
+            models.Index(
+                fields=["user", "-started_at", "-id"], name="call_of_user", condition=models.Q(kind="tool")
+            ),
             models.Index(
                 fields=["session"], name="part_unfinished", condition=models.Q(ended_at__isnull=True)
             ),

@@ -54,15 +54,18 @@ def prompts_of(session: Session, *, state: str = "pending") -> "QuerySet[Session
 
 def attempts_of(*, user_id: int, session_id: str | None = None) -> "QuerySet[ProviderAttempt]":
     """The user's attempts, newest first."""
-    rows = ProviderAttempt.objects.filter(session__user_id=user_id)
-    if session_id is not None:
-        rows = rows.filter(session_id=session_id)
+    rows = ProviderAttempt.objects.filter(_owned(user_id, session_id))
     return rows.order_by("-prepared_at", "-id")
 
 
 def calls_of(*, user_id: int, session_id: str | None = None) -> "QuerySet[MessagePart]":
     """The user's tool calls, newest first."""
-    rows = MessagePart.objects.filter(session__user_id=user_id, kind="tool")
-    if session_id is not None:
-        rows = rows.filter(session_id=session_id)
+    rows = MessagePart.objects.filter(_owned(user_id, session_id), kind="tool")
     return rows.order_by("-started_at", "-id")
+
+
+def _owned(user_id: int, session_id: str | None) -> Q:
+    """All rows of a user, or those of one session of theirs; each from the index that has them in order."""
+    if session_id is None:
+        return Q(user_id=user_id)
+    return Q(session_id=session_id, session__user_id=user_id)

@@ -113,10 +113,15 @@ def _said(ids: list[str]) -> None:
     )  # fmt: skip
 
 
+def _owners(ids: list[str]) -> dict[str, int]:
+    return dict(Session.objects.filter(pk__in=ids).values_list("pk", "user_id"))
+
+
 def _attempts(ids: list[str], **columns: Any) -> None:
+    owners = _owners(ids)
     ProviderAttempt.objects.bulk_create(
         ProviderAttempt(
-            id=f"att_{each}", session_id=each, message_id=f"msg_answer-{each}", purpose="step", ordinal=1,
+            id=f"att_{each}", session_id=each, user_id=owners[each], message_id=f"msg_answer-{each}", purpose="step", ordinal=1,
             provider="demo", model="scripted", request_digest="d" * 64, client_request_id=f"att_{each}",
             prepared_at=world.NOW, dispatched_at=world.NOW, may_be_billed=True, **columns,
         )
@@ -125,9 +130,10 @@ def _attempts(ids: list[str], **columns: Any) -> None:
 
 
 def _parts(ids: list[str], **columns: Any) -> None:
+    owners = _owners(ids)
     MessagePart.objects.bulk_create(
         MessagePart(
-            id=f"prt_{each}", session_id=each, message_id=f"msg_answer-{each}", index=0, kind="text",
+            id=f"prt_{each}", session_id=each, user_id=owners[each], message_id=f"msg_answer-{each}", index=0, kind="text",
             started_at=world.NOW, **columns,
         )
         for each in ids
