@@ -43,6 +43,8 @@ class Usage(Contract):
     reasoning_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
+    cost: float | None = None
+    """US dollars: as the provider told it, else by the prices the site had for the model at that time."""
 
 
 class AttemptError(Contract):

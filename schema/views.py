@@ -44,10 +44,16 @@ class Me(Contract):
 
 
 class Tokens(Contract):
-    """What the models of a session used so far."""
+    """What the models of a session used so far.
+
+    ``cost`` is in US dollars, of the attempts whose cost is known. ``uncounted_attempts`` may have been
+    billed too, and nobody told for what.
+    """
 
     input_tokens: int
     output_tokens: int
+    cost: float | None
+    uncounted_attempts: int
 
 
 class SessionRow(Contract):
@@ -259,11 +265,19 @@ PUBLISHED: Final = tuple(_published(kind) for kind in MANIFEST)
 
 
 class Model(Contract):
-    """A model that can be chosen; one that is not configured lacks its key."""
+    """A model that can be chosen; one that is not configured lacks its key.
+
+    ``prices`` are US dollars per million tokens: input, output, and cache_read and cache_write where they
+    differ from input.
+    """
 
     name: str
     label: str
     configured: bool
+    tools: bool
+    context_tokens: int | None
+    max_output_tokens: int | None
+    prices: dict[str, float] | None
 
 
 class Agent(Contract):

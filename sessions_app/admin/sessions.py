@@ -93,7 +93,8 @@ class SessionAdmin(ReadOnly):
                     ("hold_seq", "hold_reason"),
                     ("interrupt_fence", "interrupt_seq", "interrupt_resume"),
                     ("parked", "recovery_count", "recovering"),
-                    ("input_tokens", "output_tokens", "head_seq"),
+                    ("input_tokens", "output_tokens", "cost", "uncounted_attempts"),
+                    "head_seq",
                 )
             },
         ),

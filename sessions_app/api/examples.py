@@ -68,7 +68,7 @@ _ROW: Final[Shape] = {
     "created_at": _AT,
     "active_at": _AT,
     "head_seq": 12,
-    "usage": {"input_tokens": 21, "output_tokens": 7},
+    "usage": {"input_tokens": 21, "output_tokens": 7, "cost": 0.000112, "uncounted_attempts": 0},
 }
 _SESSION_SHAPE: Final[Shape] = {**_ROW, "status": _STATUS}
 _NEW_PROMPT: Final[Shape] = {"id": _MESSAGE, "text": "What changed since 1.4?"}
@@ -221,7 +221,17 @@ _BY_NAME: Final[Mapping[str, Shape]] = {
     views.ToolCall.__name__: _TOOL_CALL,
     views.ToolCallPage.__name__: _page(_TOOL_CALL),
     views.ClaimPage.__name__: _page(_CLAIM),
-    views.ModelPage.__name__: _page({"name": "demo:scripted", "label": "Scripted demo", "configured": True}),
+    views.ModelPage.__name__: _page(
+        {
+            "name": "openai:gpt-4.1",
+            "label": "OpenAI gpt-4.1",
+            "configured": True,
+            "tools": True,
+            "context_tokens": 1_047_576,
+            "max_output_tokens": None,
+            "prices": {"input": 2.0, "output": 8.0, "cache_read": 0.5},
+        }
+    ),
     views.AgentPage.__name__: _page({"name": "default", "model": "demo:scripted"}),
     views.Ticket.__name__: {"ticket": "eyJ1c2VyIjox:signature", "expires": _AT},
     views.Resumed.__name__: {"resumed": True, "status": {**_STATUS, "state": "queued"}},

@@ -17,7 +17,9 @@ LONGEST_LOOK_SECONDS: Final = 10.0
 
 def find_askable(attempt: ProviderAttempt) -> port.Askable | None:
     """The provider that keeps the response of this attempt, if it can be asked for it."""
-    return find_keeper(attempt.provider) if attempt.provider_response_id else None
+    if not attempt.provider_response_id:
+        return None
+    return find_keeper(attempt.provider, attempt.model)
 
 
 def can_be_asked(attempt: ProviderAttempt) -> bool:
@@ -25,10 +27,10 @@ def can_be_asked(attempt: ProviderAttempt) -> bool:
     return attempt.state == "unknown" and find_askable(attempt) is not None
 
 
-def find_keeper(provider: str) -> port.Askable | None:
-    """The provider of this name, if it keeps its responses."""
+def find_keeper(provider: str, model: str) -> port.Askable | None:
+    """The provider of this name, for this model, if it keeps its responses."""
     try:
-        found = registry.get_provider(provider)
+        found = registry.get_provider(provider, model)
     except registry.ModelError:
         return None
     return found if isinstance(found, port.Askable) else None

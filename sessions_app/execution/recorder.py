@@ -126,6 +126,8 @@ class Recorder:
         self.message_id = frame.message_id
         self.parts: list[Part] = []
         self.response_id: str | None = None
+        self.usage: Usage | None = None
+        """What the provider has counted so far."""
         self._sending = sending
         self._arrived: AttemptResponseStarted | None = None
         self.is_dispatched = False
@@ -342,12 +344,13 @@ class Recorder:
                         attempt=self._attempt_id,
                         message=self.message_id,
                         outcome="interrupted",
+                        usage=self.usage,
                         provider_response_id=self.response_id,
                         may_be_billed=self.is_dispatched,
                     )
                 )
             if not stays:
-                tx.append(stages.interrupted(self.message_id, reason))
+                tx.append(stages.interrupted(self.message_id, reason, usage=self.usage))
             return self._leave(tx, reason, has_unknown=has_unknown)
 
     def leave_running(self, *, now: datetime) -> bool:
@@ -355,9 +358,9 @@ class Recorder:
         error = AttemptError(error_class="partial", reason="shutdown", message="The server was restarted.")
         with self._transaction(now) as tx:
             self._end_parts(tx)
-            tx.append(self._unknown(error, None))
+            tx.append(self._unknown(error, self.usage))
             self._fail_calls(tx)
-            tx.append(self._step_failed(error, is_unknown=True, usage=None))
+            tx.append(self._step_failed(error, is_unknown=True, usage=self.usage))
             tx.append(ExecutionInterrupted(message=self.message_id, reason="shutdown"))
             inbox.owe_inquiry(tx, attempt_id=self._attempt_id)
             stages.hand_on(tx)

@@ -7,7 +7,7 @@ from typing import Literal
 
 from django.db import DatabaseError, InterfaceError
 
-from schema.attempts import StepError
+from schema.attempts import StepError, Usage
 from schema.events import AttemptPrepared, ExecutionInterrupted, StepFailed, StepStarted
 from schema.problems import InvalidValue
 from sessions_app import history, hooks, identity, inbox, ownership
@@ -17,6 +17,7 @@ from sessions_app.live import wakes
 from sessions_app.log import FenceLost, Held, SessionGone, SessionTransaction, session_transaction
 from sessions_app.models import Session, SessionMessage, statements
 from sessions_app.providers import registry
+from sessions_app.providers.named import Traits
 from sessions_app.providers.port import ModelRequest, Provider
 from sessions_app.tools.port import Toolset
 
@@ -39,6 +40,8 @@ class Frame:
     agent: AgentChoice
     toolset: Toolset
     has_steps_left: bool
+    can_call: bool = True
+    """Whether its model can call tools."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,15 +197,16 @@ def _prepare(held: Held, *, toolset: Toolset, now: datetime, retry: retries.Retr
     session = statements.first(Session, {"pk": held.session_id})
     if session is not None and session.inquiry:
         return Inquire(session.inquiry)
-    agent, provider, model = _configured(session, toolset)
+    agent, provider, model, traits = _configured(session, toolset)
     has_steps_left = _has_steps_left(session, agent, is_retry=retry is not None)
     frame = Frame(
         message_id=identity.new_message_id() if retry is None else retry.message_id,
         agent=agent,
         toolset=toolset,
         has_steps_left=has_steps_left,
+        can_call=traits.tools,
     )
-    request = _request(held, frame=frame, model=model)
+    request = _request(held, frame=frame, model=model, max_output_tokens=traits.max_output_tokens)
     sending = Sending(provider=provider, request=request, ordinal=1 if retry is None else retry.ordinal)
     digest = provider.digest(request)
     with session_transaction(held.session_id, now=now, held=held) as tx:
@@ -217,13 +221,13 @@ def _prepare(held: Held, *, toolset: Toolset, now: datetime, retry: retries.Retr
     return Prepared(frame=frame, sending=sending)
 
 
-def _configured(session: Session | None, toolset: Toolset) -> tuple[AgentChoice, Provider, str]:
+def _configured(session: Session | None, toolset: Toolset) -> tuple[AgentChoice, Provider, str, Traits]:
     if session is None:
         raise InvalidValue(field="session", detail="The session was deleted.")
     if toolset.fault:
         raise InvalidValue(field="tools", detail=toolset.fault)
     provider, _ = registry.resolve(session.model)
-    return get_agent(session.agent), provider, session.model
+    return get_agent(session.agent), provider, session.model, registry.traits(session.model)
 
 
 def _has_steps_left(session: Session | None, agent: AgentChoice, *, is_retry: bool) -> bool:
@@ -232,12 +236,12 @@ def _has_steps_left(session: Session | None, agent: AgentChoice, *, is_retry: bo
     return made + (0 if is_retry else 1) < agent.steps
 
 
-def _request(held: Held, *, frame: Frame, model: str) -> ModelRequest:
-    """The last step offers no tools and says so."""
+def _request(held: Held, *, frame: Frame, model: str, max_output_tokens: int | None) -> ModelRequest:
+    """The last step offers no tools and says so. A model that cannot call any is offered none."""
     offered = [
         tool.definition
         for tool in frame.toolset.tools.values()
-        if frame.has_steps_left and frame.agent.mode_of(tool.name) != "deny"
+        if frame.has_steps_left and frame.can_call and frame.agent.mode_of(tool.name) != "deny"
     ]
     provider, _, name = model.partition(":")
     return ModelRequest(
@@ -248,7 +252,10 @@ def _request(held: Held, *, frame: Frame, model: str) -> ModelRequest:
         ),
         system=frame.agent.system,
         tools=tuple(offered),
-        hosted_tools=tuple(frame.agent.hosted_tools.get(provider, ())) if frame.has_steps_left else (),
+        hosted_tools=tuple(frame.agent.hosted_tools.get(provider, ()))
+        if frame.has_steps_left and frame.can_call
+        else (),
+        max_output_tokens=max_output_tokens,
         earlier_attempts=history.attempts_for_newest_prompt(held.session_id),
     )
 
@@ -311,7 +318,9 @@ def frame_of(*, message_id: str, toolset: Toolset) -> Frame:
     )
 
 
-def interrupted(message_id: str, reason: Literal["user", "shutdown"]) -> StepFailed:
+def interrupted(
+    message_id: str, reason: Literal["user", "shutdown"], *, usage: Usage | None = None
+) -> StepFailed:
     """The end of a step that somebody stopped, with what its model is to be told."""
     by_user = reason == "user"
     return StepFailed(
@@ -322,6 +331,7 @@ def interrupted(message_id: str, reason: Literal["user", "shutdown"]) -> StepFai
             message="Stopped by the user." if by_user else "The server was restarted.",
         ),
         notice=history.notice_for("interrupted" if by_user else "shutdown"),
+        usage=usage,
     )
 
 

@@ -33,6 +33,7 @@ from sessions_app.providers.port import (
     ReasoningDelta,
     ResponseIdentified,
     TextDelta,
+    UsageNoted,
 )
 from sessions_app.providers.scrub import is_storable
 
@@ -142,6 +143,8 @@ class Step:
                 await self._complete(key, replay)
             case ResponseIdentified(response_id=response_id):
                 await self._identify(response_id)
+            case UsageNoted(usage=usage):
+                self.recorder.usage = usage
             case Finished():
                 self._finished = item
             case CallStarted() | CallDelta() | CallResult():

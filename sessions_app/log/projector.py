@@ -6,7 +6,8 @@ whole transaction back. It reads no clock and wakes nobody.
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, Final, Protocol, TypeVar
+from decimal import Decimal
+from typing import Any, Final, Literal, Protocol, TypeVar
 
 from schema import events
 from schema.attempts import Decision, Usage
@@ -583,12 +584,30 @@ def _resumed(target: Target, event: events.AttemptResumed, seq: int, at: datetim
 
 def _forget_usage(target: Target, attempt: str) -> None:
     """What was counted of an unknown attempt is about to be told anew."""
-    counted = ProviderAttempt.objects.filter(pk=attempt).values_list("usage", flat=True).first()
-    if counted:
-        target.set(
-            input_tokens=target.session.input_tokens - (counted.get("input_tokens") or 0),
-            output_tokens=target.session.output_tokens - (counted.get("output_tokens") or 0),
-        )
+    rows = ProviderAttempt.objects.filter(pk=attempt).values_list("usage", "may_be_billed")
+    for usage, may_be_billed in rows:
+        counted = None if usage is None else Usage.model_validate(usage)
+        _count(target, counted, may_be_billed=may_be_billed, sign=-1)
+
+
+def _count(target: Target, usage: Usage | None, *, may_be_billed: bool, sign: Literal[1, -1] = 1) -> None:
+    """Add what an attempt used to the session's totals, or take it out of them."""
+    session = target.session
+    if usage is None:
+        if may_be_billed:
+            target.set(uncounted_attempts=session.uncounted_attempts + sign)
+        return
+    target.set(
+        input_tokens=session.input_tokens + sign * (usage.input_tokens or 0),
+        output_tokens=session.output_tokens + sign * (usage.output_tokens or 0),
+    )
+    if usage.cost is not None:
+        target.set(cost=(session.cost or Decimal(0)) + sign * _dollars(usage.cost))
+
+
+def _dollars(cost: float) -> Decimal:
+    """Exactly as it is written: totals must not depend on the order of their parts."""
+    return Decimal(repr(cost)).quantize(Decimal("1e-10"))
 
 
 @_projects(events.AttemptUnknown)
@@ -628,9 +647,6 @@ def _ending(target: Target, event: events.AttemptSettled | events.AttemptUnknown
         columns["error"] = event.error.to_json()
     if event.provider_response_id is not None:
         columns["provider_response_id"] = event.provider_response_id[:NAME_LENGTH]
-    if event.usage is not None:
-        target.set(
-            input_tokens=target.session.input_tokens + (event.usage.input_tokens or 0),
-            output_tokens=target.session.output_tokens + (event.usage.output_tokens or 0),
-        )
+    may_be_billed = event.may_be_billed if isinstance(event, events.AttemptSettled) else True
+    _count(target, event.usage, may_be_billed=may_be_billed)
     return columns

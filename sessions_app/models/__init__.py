@@ -2,7 +2,7 @@
 
 from sessions_app.models.access import ApiToken, SetupLink
 from sessions_app.models.attempts import ProviderAttempt
-from sessions_app.models.catalog import Agent, McpServer
+from sessions_app.models.catalog import Agent, ChatModel, McpServer, ModelTest, Provider
 from sessions_app.models.figures import Figure
 from sessions_app.models.inputs import SessionInput
 from sessions_app.models.messages import MessagePart, PartCheckpoint, SessionMessage, ToolOverflow
@@ -13,10 +13,13 @@ from sessions_app.models.workers import Worker
 __all__ = [
     "Agent",
     "ApiToken",
+    "ChatModel",
     "Figure",
     "McpServer",
     "MessagePart",
+    "ModelTest",
     "PartCheckpoint",
+    "Provider",
     "ProviderAttempt",
     "Session",
     "SessionEvent",

@@ -24,6 +24,10 @@ class Session(models.Model):
     active_at = models.DateTimeField()
     input_tokens = models.BigIntegerField(default=0)
     output_tokens = models.BigIntegerField(default=0)
+    cost = models.DecimalField(max_digits=20, decimal_places=10, null=True, blank=True, default=None)
+    """US dollars, of the attempts whose cost is known; empty while there is none."""
+    uncounted_attempts = models.IntegerField(default=0)
+    """Attempts that may have been billed and whose usage nobody told."""
     head_seq = position(default=0)
     staged_revert = models.CharField(max_length=MAX_LENGTH, blank=True, default="")
     """The message from which on the transcript is hidden once the next prompt comes."""

@@ -41,6 +41,7 @@ class _Answer:
         self._source = source
         self._reader = reader
         self._events = sse.EventReader()
+        self._usage = reader.usage
         self._output = 0
         self._calls = 0
 
@@ -85,8 +86,15 @@ class _Answer:
             self._source.event_arrived()
             for item in self._reader.read(event):
                 yield self._noted(item)
+            yield from self._counted()
             if self._reader.is_over:
                 return
+
+    def _counted(self) -> Iterable[port.Item]:
+        usage = self._reader.usage
+        if usage is not None and usage != self._usage:
+            self._usage = usage
+            yield port.UsageNoted(usage)
 
     def _noted(self, item: port.Item) -> port.Item:
         if not isinstance(item, port.ResponseIdentified):

@@ -51,6 +51,7 @@ class Messages:
     """The wire format of ``POST /v1/messages``."""
 
     path = "/v1/messages"
+    counts_cache_as_input = False
 
     def headers(self, *, key: str | None, attempt: AttemptId) -> dict[str, str]:
         headers: dict[str, str] = {"anthropic-version": VERSION, "x-client-request-id": attempt}

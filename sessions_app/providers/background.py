@@ -14,9 +14,9 @@ from pydantic import JsonValue
 
 from schema.attempts import AttemptError
 from schema.ids import AttemptId
-from sessions_app.providers import answer, classify, openai_responses, port, sse, transport, wire
+from sessions_app.providers import answer, classify, openai_responses, port, pricing, sse, transport, wire
 from sessions_app.providers.catalog import Access
-from sessions_app.providers.remote import DEFAULT_LIMITS, RemoteProvider
+from sessions_app.providers.remote import RemoteProvider
 
 logger = logging.getLogger(__name__)
 
@@ -35,13 +35,15 @@ class BackgroundProvider(RemoteProvider):
         *,
         name: str,
         access: Access,
-        limits: transport.Limits = DEFAULT_LIMITS,
+        limits: transport.Limits = transport.DEFAULT_LIMITS,
+        prices: pricing.Prices | None = None,
     ) -> None:
         super().__init__(
             name=name,
             wire_format=openai_responses.Responses(is_background=True),
             access=access,
             limits=limits,
+            prices=prices,
         )
 
     async def ask(self, response_id: str, *, follow: bool) -> AsyncGenerator[port.Item]:
@@ -50,7 +52,7 @@ class BackgroundProvider(RemoteProvider):
         try:
             async with aclosing(asking.items(follow=follow)) as items:
                 async for item in items:
-                    yield item
+                    yield self._priced_item(item)
         except wire.Reported as reported:
             failed = classify.reported(payload=reported.payload, phase=classify.Phase.FIRST_OUTPUT)
             raise self._failure(failed, asking.reader) from reported

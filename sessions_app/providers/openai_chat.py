@@ -41,6 +41,7 @@ class ChatCompletions:
     """The wire format of ``POST /chat/completions``."""
 
     path = "/chat/completions"
+    counts_cache_as_input = True
 
     def __init__(self, *, limit_field: LimitField, is_mistral: bool = False) -> None:
         self._limit_field = limit_field
@@ -347,5 +348,6 @@ def _usage(found: dict[str, JsonValue]) -> Usage | None:
         output_tokens=wire.count(found.get("completion_tokens")),
         reasoning_tokens=wire.count(made.get("reasoning_tokens")) if isinstance(made, dict) else None,
         cache_read_tokens=wire.count(found.get("prompt_cache_hit_tokens")) if cached is None else cached,
+        cost=wire.amount(found.get("cost")),
     )
     return usage if usage.to_json() else None

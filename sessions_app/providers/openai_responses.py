@@ -39,6 +39,7 @@ class Responses:
     """
 
     path = "/responses"
+    counts_cache_as_input = True
 
     def __init__(self, *, is_background: bool) -> None:
         self._is_background = is_background
@@ -261,6 +262,7 @@ class ResponseReader:
             output_tokens=wire.count(found.get("output_tokens")),
             reasoning_tokens=_detail(found.get("output_tokens_details"), "reasoning_tokens"),
             cache_read_tokens=_detail(found.get("input_tokens_details"), "cached_tokens"),
+            cost=wire.amount(found.get("cost")),
         )
         if usage.to_json():
             self.usage = usage

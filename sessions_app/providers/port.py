@@ -85,6 +85,13 @@ class ResponseIdentified:
 
 
 @dataclass(frozen=True)
+class UsageNoted:
+    """What the provider has counted so far; it stands if the answer does not complete."""
+
+    usage: Usage
+
+
+@dataclass(frozen=True)
 class Finished:
     """The terminal marker arrived: the attempt is completed. Always the last item, exactly once.
 
@@ -104,6 +111,7 @@ Item = (
     | CallDelta
     | CallResult
     | ResponseIdentified
+    | UsageNoted
     | Finished
 )
 

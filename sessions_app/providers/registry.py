@@ -7,9 +7,11 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from sessions_app.providers import anthropic, catalog, openai_chat, openai_responses, port, wire
+from sessions_app.models import Provider
+from sessions_app.providers import anthropic, catalog, named, openai_chat, openai_responses, port, wire
 from sessions_app.providers.background import BackgroundProvider
 from sessions_app.providers.demo.provider import ScriptedDemo
+from sessions_app.providers.named import Traits
 from sessions_app.providers.remote import RemoteProvider
 
 DEMO_MODEL: Final = "scripted"
@@ -48,53 +50,111 @@ class UnknownModel(ModelError):
         super().__init__(f"The provider {provider!r} has no model {model!r}. Choose {provider}:{DEMO_MODEL}.")
 
 
-class ProviderNotConfigured(ModelError):
-    """The vendor asks for a key, and this site has none."""
+class SwitchedOff(ModelError):
+    """An administrator took the provider or the model out of use."""
 
-    def __init__(self, vendor: catalog.Vendor) -> None:
-        self.name = vendor.name
+    def __init__(self, name: str) -> None:
+        self.name = name
+        super().__init__(f"{name!r} was switched off by an administrator. Choose another model.")
+
+
+class ProviderNotConfigured(ModelError):
+    """The provider asks for a key, and this site has none."""
+
+    def __init__(self, name: str, *, label: str, variable: str, otherwise: str = "") -> None:
+        self.name = name
         super().__init__(
-            f"{vendor.label} needs a key. Set {vendor.key_setting} in the environment of web and "
-            f"workers and start them again, or set {vendor.base_url_setting} to a compatible server "
-            "that needs none."
+            f"{label} needs a key. Set {variable} in the environment of web and "
+            f"workers and start them again{otherwise}."
         )
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
-    """A model as it is offered for choice."""
+    """A model as it is offered for choice. Prices are US dollars per million tokens."""
 
     name: str
     label: str
     configured: bool
+    tools: bool = True
+    context_tokens: int | None = None
+    max_output_tokens: int | None = None
+    prices: dict[str, float] | None = None
 
 
 def provider_names() -> tuple[str, ...]:
-    return ("demo", *catalog.VENDORS)
+    return (*built_in_names(), *(provider.name for provider in named.providers()))
 
 
-def get_provider(name: str) -> port.Provider:
-    """The provider with this name, as the settings describe it now.
+def built_in_names() -> tuple[str, ...]:
+    return (ScriptedDemo.name, *catalog.VENDORS)
 
-    Raises UnknownProvider, and ProviderNotConfigured when the vendor's own server is asked without a key.
+
+def get_provider(name: str, model: str = "") -> port.Provider:
+    """The provider with this name, as settings and administrators describe it and its model now.
+
+    Raises UnknownProvider, SwitchedOff, and ProviderNotConfigured when a key is wanted and there is none.
     """
+    return _provider(name, named.traits_of(name, model))
+
+
+def _provider(name: str, traits: Traits) -> port.Provider:
     if name == ScriptedDemo.name:
         return ScriptedDemo()
     vendor = catalog.VENDORS.get(name)
-    if vendor is None:
+    if vendor is not None:
+        return _of_vendor(vendor, traits)
+    row = named.find_provider(name)
+    if row is None:
         raise UnknownProvider(name)
+    return _named(row, traits)
+
+
+def _of_vendor(vendor: catalog.Vendor, traits: Traits) -> port.Provider:
     access = catalog.access(vendor)
     if not access.is_configured:
-        raise ProviderNotConfigured(vendor)
-    if name == "openai-responses" and settings.OPENAI_RESPONSES_BACKGROUND:
-        return BackgroundProvider(name=name, access=access)
-    return RemoteProvider(name=name, wire_format=_wire_format(name, access), access=access)
+        raise ProviderNotConfigured(
+            vendor.name,
+            label=vendor.label,
+            variable=vendor.key_setting,
+            otherwise=f", or set {vendor.base_url_setting} to a compatible server that needs none",
+        )
+    return _remote(
+        vendor.name,
+        access,
+        traits,
+        wire_format=vendor.wire_format,
+        keeps_responses=settings.OPENAI_RESPONSES_BACKGROUND,
+    )
+
+
+def _named(row: Provider, traits: Traits) -> port.Provider:
+    if not row.enabled:
+        raise SwitchedOff(row.name)
+    access = named.access(row)
+    if not access.is_configured:
+        raise ProviderNotConfigured(row.name, label=row.label or row.name, variable=row.key_variable)
+    return _remote(row.name, access, traits, wire_format=row.wire_format, keeps_responses=row.keeps_responses)
+
+
+def _remote(
+    name: str, access: catalog.Access, traits: Traits, *, wire_format: str, keeps_responses: bool
+) -> port.Provider:
+    if wire_format == "responses" and keeps_responses:
+        return BackgroundProvider(name=name, access=access, limits=traits.limits, prices=traits.prices)
+    return RemoteProvider(
+        name=name,
+        wire_format=_wire_format(wire_format, access),
+        access=access,
+        limits=traits.limits,
+        prices=traits.prices,
+    )
 
 
 def _wire_format(name: str, access: catalog.Access) -> wire.WireFormat:
-    if name == "anthropic":
+    if name == "messages":
         return anthropic.Messages()
-    if name == "openai-responses":
+    if name == "responses":
         return openai_responses.Responses(is_background=False)
     # OpenAI's reasoning models refuse the old name of the limit, compatible servers may not know the new one.
     return openai_chat.ChatCompletions(
@@ -106,28 +166,66 @@ def _wire_format(name: str, access: catalog.Access) -> wire.WireFormat:
 def resolve(model: str) -> tuple[port.Provider, str]:
     """The provider for ``provider:model`` and the model's name there.
 
-    Raises MalformedModelName, UnknownProvider, UnknownModel or ProviderNotConfigured.
+    Raises MalformedModelName, UnknownProvider, UnknownModel, SwitchedOff or ProviderNotConfigured.
     """
-    provider_name, colon, name = model.partition(":")
-    if not colon or not name.strip() or not _PROVIDER_NAME.match(provider_name):
-        raise MalformedModelName(model)
-    provider = get_provider(provider_name)
+    provider_name, name = _split(model)
+    traits = named.traits_of(provider_name, name)
+    if not traits.is_enabled:
+        raise SwitchedOff(model)
+    provider = _provider(provider_name, traits)
     if provider_name == ScriptedDemo.name and name != DEMO_MODEL:
         raise UnknownModel(provider=provider_name, model=name)
     return provider, name
 
 
+def traits(model: str) -> Traits:
+    """What is known of ``provider:model``. Raises MalformedModelName."""
+    return named.traits_of(*_split(model))
+
+
+def _split(model: str) -> tuple[str, str]:
+    provider_name, colon, name = model.partition(":")
+    if not colon or not name.strip() or not _PROVIDER_NAME.match(provider_name):
+        raise MalformedModelName(model)
+    return provider_name, name
+
+
 def available() -> list[ModelInfo]:
     """The models to offer; any other ``provider:model`` of a configured provider works too."""
-    models = [ModelInfo(name=f"demo:{DEMO_MODEL}", label="Scripted demo", configured=True)]
+    known = named.all_traits()
+    models = [ModelInfo(name=f"{ScriptedDemo.name}:{DEMO_MODEL}", label="Scripted demo", configured=True)]
+    for row in named.providers():
+        configured = named.access(row).is_configured
+        models += _offered(row.name, row.label or row.name, (), known, configured=configured)
     for vendor in catalog.VENDORS.values():
         configured = catalog.access(vendor).is_configured
-        models += [
-            ModelInfo(
-                name=f"{vendor.name}:{model}",
-                label=f"{vendor.label} {model}",
-                configured=configured,
-            )
-            for model in vendor.models
-        ]
+        models += _offered(vendor.name, vendor.label, vendor.models, known, configured=configured)
     return models
+
+
+def _offered(
+    provider: str,
+    label: str,
+    suggested: tuple[str, ...],
+    known: dict[tuple[str, str], Traits],
+    *,
+    configured: bool,
+) -> list[ModelInfo]:
+    """What an administrator entered first, then what is suggested."""
+    entered = [model for of, model in known if of == provider]
+    offered = []
+    for model in dict.fromkeys((*entered, *suggested)):
+        traits = known.get((provider, model), Traits())
+        if traits.is_enabled:
+            offered.append(
+                ModelInfo(
+                    name=f"{provider}:{model}",
+                    label=traits.label or f"{label} {model}",
+                    configured=configured,
+                    tools=traits.tools,
+                    context_tokens=traits.context_tokens,
+                    max_output_tokens=traits.max_output_tokens,
+                    prices=None if traits.prices is None else traits.prices.to_json(),
+                )
+            )
+    return offered

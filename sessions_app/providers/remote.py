@@ -4,16 +4,15 @@ import hashlib
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Final
 
-from schema.attempts import AttemptError
+from schema.attempts import AttemptError, Usage
 from schema.ids import AttemptId
-from sessions_app.providers import answer, classify, port, transport, wire
+from sessions_app.providers import answer, classify, port, pricing, transport, wire
 from sessions_app.providers.catalog import Access
 from sessions_app.providers.classify import Phase
-
-DEFAULT_LIMITS: Final = transport.Limits()
 
 _COMMON_HEADERS: Final = {
     "accept": "text/event-stream",
@@ -32,12 +31,14 @@ class RemoteProvider:
         name: str,
         wire_format: wire.WireFormat,
         access: Access,
-        limits: transport.Limits = DEFAULT_LIMITS,
+        limits: transport.Limits = transport.DEFAULT_LIMITS,
+        prices: pricing.Prices | None = None,
     ) -> None:
         self.name = name
         self._wire_format = wire_format
         self._access = access
         self._limits = limits
+        self._prices = prices
 
     def digest(self, request: port.ModelRequest) -> str:
         return hashlib.sha256(self._body(request)).hexdigest()
@@ -54,7 +55,7 @@ class RemoteProvider:
                 await self._start(exchange, phases)
                 async with aclosing(answer.items(exchange, reader)) as items:
                     async for item in items:
-                        yield item
+                        yield self._priced_item(item)
         except transport.Broken as broken:
             error = classify.broken(phase=exchange.phase, kind=broken.kind, detail=broken.detail)
             raise self._failure(error, reader) from broken
@@ -105,5 +106,16 @@ class RemoteProvider:
 
     def _failure(self, error: AttemptError, reader: wire.Reader | None) -> port.ProviderError:
         secrets = () if self._access.key is None else (self._access.key,)
-        usage = None if reader is None else reader.usage
+        counted = None if reader is None else reader.usage
+        usage = None if counted is None else self._priced(counted)
         return port.ProviderError(classify.shown(error, secrets=secrets), usage=usage)
+
+    def _priced_item(self, item: port.Item) -> port.Item:
+        match item:
+            case port.UsageNoted(usage=usage) | port.Finished(usage=Usage() as usage):
+                return replace(item, usage=self._priced(usage))
+        return item
+
+    def _priced(self, usage: Usage) -> Usage:
+        counts_cache_as_input = self._wire_format.counts_cache_as_input
+        return pricing.priced(usage, self._prices, counts_cache_as_input=counts_cache_as_input)

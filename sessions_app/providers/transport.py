@@ -43,6 +43,9 @@ class Limits:
     """For all of it, from the request on."""
 
 
+DEFAULT_LIMITS: Final = Limits()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Call:
     """The request to send."""

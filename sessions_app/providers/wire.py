@@ -2,13 +2,16 @@
 
 import json
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Final, Protocol
 
 from pydantic import JsonValue
 
 from schema.attempts import Reason, Usage
 from schema.ids import AttemptId
 from sessions_app.providers import port, sse
+
+MOST_DOLLARS: Final = 1e6
+"""Of one attempt; more than that is no cost that anybody means."""
 
 
 class Reported(Exception):
@@ -90,6 +93,10 @@ class WireFormat(Protocol):
     def path(self) -> str:
         """What follows the base URL."""
 
+    @property
+    def counts_cache_as_input(self) -> bool:
+        """Whether its input tokens include those that were read from a cache or written to it."""
+
     def headers(self, *, key: str | None, attempt: AttemptId) -> dict[str, str]: ...
 
     def encode(self, request: port.ModelRequest) -> dict[str, JsonValue]:
@@ -144,3 +151,10 @@ def objects(value: JsonValue) -> list[dict[str, JsonValue]]:
 def count(value: JsonValue) -> int | None:
     """A number of tokens, if it is one."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def amount(value: JsonValue) -> float | None:
+    """A sum of money, if it is one."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    return round(float(value), 10) if 0 <= value < MOST_DOLLARS else None

@@ -93,7 +93,7 @@ def _session(session: Session) -> Shape:
         "created_at": shapes.rfc3339(session.created_at),
         "active_at": shapes.rfc3339(session.active_at),
         "head_seq": session.head_seq,
-        "usage": {"input_tokens": session.input_tokens, "output_tokens": session.output_tokens},
+        "usage": shapes.usage_shape(session),
     }
 
 

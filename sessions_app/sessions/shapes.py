@@ -67,7 +67,20 @@ def session_shape(session: Session, status: Status) -> Shape:
         "active_at": rfc3339(session.active_at),
         "head_seq": session.head_seq,
         "status": status.model_dump(mode="json"),
-        "usage": {"input_tokens": session.input_tokens, "output_tokens": session.output_tokens},
+        "usage": usage_shape(session),
+    }
+
+
+def usage_shape(session: Session) -> Shape:
+    """The totals of a session. ``cost`` in US dollars is that of the attempts whose cost is known.
+
+    ``uncounted_attempts`` may have been billed too, and nobody told for what.
+    """
+    return {
+        "input_tokens": session.input_tokens,
+        "output_tokens": session.output_tokens,
+        "cost": None if session.cost is None else float(session.cost),
+        "uncounted_attempts": session.uncounted_attempts,
     }
 
 

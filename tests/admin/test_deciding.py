@@ -252,7 +252,7 @@ def test_a_provider_is_asked_about_those_that_it_keeps(
 ) -> None:
     kept, other = unknown(administrator.pk), unknown(administrator.pk)
     ProviderAttempt.objects.filter(pk=kept).update(provider_response_id="resp_1")
-    monkeypatch.setattr(registry, "get_provider", lambda name: Keeper())
+    monkeypatch.setattr(registry, "get_provider", lambda name, model: Keeper())
 
     answered = post(browser, "ask", kept, other)
 

@@ -19,6 +19,7 @@ from django.utils import timezone
 from sessions_app import access, models
 from sessions_app.models import (
     ApiToken,
+    ModelTest,
     PartCheckpoint,
     Session,
     SessionNote,
@@ -33,7 +34,7 @@ from tests.web.conversations import Conversation
 pytestmark = pytest.mark.django_db
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
-CONFIGURED: set[type[Model]] = {models.Agent, models.McpServer}
+CONFIGURED: set[type[Model]] = {models.Agent, models.ChatModel, models.McpServer, models.Provider}
 SHOWN = sorted(
     (model for model in apps.get_app_config("sessions_app").get_models() if model not in CONFIGURED),
     key=lambda model: model.__name__,
@@ -53,6 +54,16 @@ def everything(user_id: int) -> str:
     SetupLink.objects.create(digest=part, created_at=timezone.now())
     Tombstone.objects.create(pk=f"dead-{session_id}", deleted_at=timezone.now())
     SessionNote.objects.create(session_id=session_id, name=HOSTILE, text=HOSTILE, updated_at=timezone.now())
+    ModelTest.objects.create(
+        id=f"att_{part}",
+        provider=HOSTILE,
+        model=HOSTILE,
+        by=HOSTILE,
+        prepared_at=timezone.now(),
+        text=HOSTILE,
+        reasoning=HOSTILE,
+        error={"message": HOSTILE},
+    )
     ToolOverflow.objects.create(
         pk=f"ovf_{session_id}", session_id=session_id, created_at=timezone.now(), content=b"x", is_text=True
     )

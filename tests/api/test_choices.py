@@ -12,7 +12,15 @@ def test_the_models_that_can_be_chosen_are_listed(ann: Caller) -> None:
     found = ann.get("/models").json()
 
     assert found["next"] is None
-    assert {"name": "demo:scripted", "label": "Scripted demo", "configured": True} in found["results"]
+    assert found["results"][0] == {
+        "name": "demo:scripted",
+        "label": "Scripted demo",
+        "configured": True,
+        "tools": True,
+        "context_tokens": None,
+        "max_output_tokens": None,
+        "prices": None,
+    }
     refused(ann.get("/models?colour=red"), 400, "invalid")
 
 

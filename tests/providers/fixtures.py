@@ -838,7 +838,7 @@ MESSAGES: Final = (
         stop_reason("pause_turn", output_tokens=5),
         MESSAGE_STOP,
         text="Hi",
-        finish="other",
+        finish="paused",
     ),
     no_message(
         "refused",

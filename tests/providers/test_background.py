@@ -8,7 +8,7 @@ import pytest
 from sessions_app.providers import background, port
 from sessions_app.providers.background import BackgroundProvider
 from sessions_app.providers.catalog import Access
-from sessions_app.providers.remote import DEFAULT_LIMITS
+from sessions_app.providers.transport import DEFAULT_LIMITS
 from tests.providers.asking import Result, ask, request
 from tests.support.stub_provider import (
     StubProvider,

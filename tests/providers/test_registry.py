@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from pytest_django import Settings
 
 from schema.turns import AssistantTurn, CallBlock
@@ -10,6 +11,8 @@ from sessions_app.providers import call_ids, port, registry
 from sessions_app.providers.demo.provider import ScriptedDemo
 from sessions_app.providers.remote import RemoteProvider
 from tests.providers.asking import ask, request, result
+
+pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture(autouse=True)
@@ -103,7 +106,7 @@ def test_the_list_of_models_tells_which_can_be_asked(settings: Settings) -> None
 
 async def test_a_key_that_no_header_can_carry_sends_nothing(settings: Settings) -> None:
     settings.OPENAI_API_KEY = "sk-\nsecret-value"
-    provider, model = registry.resolve("openai:m")
+    provider, model = await sync_to_async(registry.resolve)("openai:m")
 
     came = await ask(provider, request(model=model))
 

@@ -46,7 +46,7 @@ class Keeper:
 @pytest.fixture
 def keeper(monkeypatch: pytest.MonkeyPatch) -> Keeper:
     keeper = Keeper(items=[port.TextDelta("text", "Hello"), port.Finished("stop", Usage(output_tokens=7))])
-    monkeypatch.setattr(registry, "get_provider", lambda name: keeper)
+    monkeypatch.setattr(registry, "get_provider", lambda name, model: keeper)
     return keeper
 
 

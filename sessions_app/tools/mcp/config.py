@@ -1,6 +1,5 @@
 """What connecting to a server needs, read from its row, the settings and the environment."""
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,10 +9,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.db import connections
 
+from sessions_app import environment
 from sessions_app.models import McpServer
-
-_OURS: Final = frozenset({"SECRET_KEY", "DATABASE_URL", "REDIS_URL"})
-"""Secrets of this installation that no server is ever sent, whatever its row names."""
 
 _HEADER_VALUE: Final = re.compile(r"[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?\Z")
 
@@ -79,9 +76,9 @@ def _url(url: str) -> str:
 def _headers(variable: str) -> dict[str, str]:
     if not variable:
         return {}
-    if variable in _OURS:
+    if variable in environment.OURS:
         raise Unusable(f"{variable} is a secret of this installation and is sent to nobody")
-    value = os.environ.get(variable, "")
+    value = environment.find_secret(variable) or ""
     if not _HEADER_VALUE.match(value):
         raise Unusable(f"the environment variable {variable} is not set to a header value")
     return {"Authorization": value}
