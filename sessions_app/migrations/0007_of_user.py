@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
 
     dependencies = [
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
-        ("sessions_app", "0005_session_recovering"),
+        ("sessions_app", "0006_providers"),
     ]
 
     operations = [
