@@ -145,7 +145,7 @@ def _policies(current: str, *, by_default: str) -> list[Choice]:
     own = Choice(
         value=BY_DEFAULT,
         label=POLICIES[BY_DEFAULT],
-        detail=f"What its agent or the site says: {by_default}",
+        detail="What its agent says, or the site.",
         is_chosen=not current,
         shown=by_default,
     )

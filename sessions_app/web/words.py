@@ -30,6 +30,8 @@ OUTCOMES: Final[dict[str, str]] = {
     "failed:auth": "The provider did not accept the key.",
     "failed:bad_request": "The provider refused the request.",
     "failed:configuration": "No request could be made.",
+    "failed:bad_response": "The provider's answer could not be read.",
+    "failed:empty": "No answer came.",
     "failed:content_filter": "The provider's filter stopped the answer.",
     "failed:network": "The provider could not be reached.",
     "failed:overflow": (

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, expect, sync_playwright
 
 from tests.browser import people
 from tests.browser.people import Person
@@ -17,6 +17,8 @@ from tests.support.requirements import need
 def chromium() -> Iterator[Browser]:
     """Ends with this folder: while Playwright runs, its event loop counts as running in the main thread."""
     need("chromium")
+    # A machine that does many things at once is slow, not wrong.
+    expect.set_options(timeout=people.PATIENCE)
     with sync_playwright() as playwright:
         # As root Chromium has no sandbox; tests load nothing but this project's own pages.
         browser = playwright.chromium.launch(

@@ -11,6 +11,8 @@ from tests.support.waiting import until
 
 NAME: Final = "ann"
 PASSWORD: Final = "correct horse battery"
+PATIENCE: Final = 30_000
+"""Milliseconds until something that should happen counts as not happening."""
 _LINK: Final = re.compile(r"Open (http\S+/first-run/\S+)")
 
 
@@ -140,7 +142,7 @@ def new_context(chromium: Browser, **options: Any) -> BrowserContext:
     context = chromium.new_context(
         viewport=options.pop("viewport", {"width": 1280, "height": 800}), **options
     )
-    context.set_default_timeout(15_000)
+    context.set_default_timeout(PATIENCE)
     context.add_init_script(_WATCH)
     return context
 

@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.people import Person
 from tests.support.processes import PROJECT, Instance
@@ -12,9 +12,9 @@ from tests.support.requirements import requires
 pytestmark = requires("chromium")
 
 _AXE: Final = PROJECT / "node_modules" / "axe-core" / "axe.min.js"
-_RUN: Final = """async () => {
+_RUN: Final = """async (within) => {
     const rules = ["wcag2a", "wcag2aa", "wcag21aa", "best-practice"];
-    const { violations } = await axe.run(document, { runOnly: rules });
+    const { violations } = await axe.run(document.querySelector(within), { runOnly: rules });
     return violations.map(({ id, nodes }) => [id, nodes.map(({ target }) => target.join(" ")).slice(0, 3)]);
 }"""
 
@@ -24,9 +24,9 @@ def _arrived(administrator: Person) -> None:
     """The account exists."""
 
 
-def violations(page: Page) -> Any:
+def violations(page: Page, *, within: str = "html") -> Any:
     page.evaluate(_AXE.read_text())
-    return page.evaluate(_RUN)
+    return page.evaluate(_RUN, within)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -36,18 +36,88 @@ def test_axe_finds_nothing_on_any_page(person: Person, instance: Instance, schem
     for path in ("/", "/settings", "/?q=nothing-like-it", "/s/ses_nowhere"):
         page.goto(instance.base_url + path)
         assert violations(page) == [], path
-    person.start_chat(
+    session = person.start_chat(
         '[[tool calculator {"expression": "1"}]] [[tool current_time {}]] [[then ```js\nlet x = 1\n```]]'
     )
     person.wait_for_answer(2)
     person.wait_until_idle()
     page.get_by_text("Used 2 tools").click()
-    page.get_by_label("Chat menu").click()
-    assert violations(page) == [], "a chat with tools and its menu"
+    for popup in page.locator("details[data-role=popup] > summary").all():
+        popup.click()
+        assert violations(page) == [], "a chat with tools and what opens over it"
+        page.keyboard.press("Escape")
+    page.locator(".row-more").first.focus()
+    page.keyboard.press("Enter")
+    assert violations(page) == [], "the menu of a row"
+    page.keyboard.press("Escape")
+    for path in (f"/s/{session}/timeline", f"/s/{session}/delete", f"/s/{session}?before=3"):
+        page.goto(instance.base_url + path)
+        assert violations(page) == [], path
+    page.goto(f"{instance.base_url}/settings")
+    page.get_by_role("button", name="Make a token").click()
+    page.get_by_role("button", name="Change the password").evaluate(
+        "(button) => { button.form.noValidate = true; }"
+    )
+    assert violations(page) == [], "a new token"
+    page.get_by_role("button", name="Change the password").click()
+    expect(page.locator(".error").first).to_be_visible()
+    assert violations(page) == [], "a password that is refused"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_in_any_state_of_a_chat(person: Person, scheme: Any) -> None:
+    page = person.page
+    page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    person.start_chat("[[delay 60]] [[words 400]]")
+    person.wait_for_text(20)
+    person.write("waits")
+    expect(person.tray).to_have_count(1)
+    assert violations(page) == [], "streaming with a queue"
+    person.stop()
+    expect(person.pill).to_have_text("Paused")
+    assert violations(page) == [], "stopped and paused"
     person.start_chat("[[error partial]] [[words 9]]")
     expect(page.locator("[data-slot=transcript] [data-slot=card]")).to_be_visible()
     person.wait_until_idle()
     assert violations(page) == [], "an unknown outcome"
+    person.start_chat("[[error rejected]]")
+    expect(page.get_by_role("button", name="Try again")).to_be_visible()
+    assert violations(page) == [], "a failed answer"
+    page.set_viewport_size({"width": 390, "height": 800})
+    assert violations(page) == [], "on a phone"
+    page.get_by_role("link", name="Show the list of chats").click()
+    assert violations(page) == [], "the list on a phone"
+
+
+def test_axe_finds_nothing_before_signing_in(instance: Instance, chromium: Browser, person: Person) -> None:
+    context = chromium.new_context()
+    page = context.new_page()
+    for path in ("/sign-in", "/first-run/unknown"):
+        page.goto(instance.base_url + path)
+        assert violations(page) == [], path
+    page.goto(f"{instance.base_url}/sign-in")
+    page.get_by_label("Username").fill("nobody")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    expect(page.get_by_role("alert")).to_be_visible()
+    assert violations(page) == [], "a wrong password"
+    context.close()
+
+
+def test_axe_finds_nothing_of_ours_on_the_pages_of_decisions(person: Person) -> None:
+    """What surrounds them is Django's."""
+    page = person.page
+    person.start_chat("[[error partial]] [[words 9]]")
+    expect(page.locator("[data-slot=transcript] [data-slot=card]")).to_be_visible()
+    page.goto(f"{person.base_url}/admin/sessions_app/providerattempt/?state=unknown")
+    page.locator("input[name=_selected_action]").first.check()
+    page.get_by_label("Action").select_option("abandon")
+    page.get_by_role("button", name="Run the selected action").or_(
+        page.get_by_role("button", name="Go")
+    ).click()
+    expect(page.get_by_text("A decision is made once")).to_be_visible()
+
+    assert violations(page, within="#content") == []
 
 
 def test_a_chat_is_deleted_after_ten_seconds_unless_it_is_undone(person: Person) -> None:

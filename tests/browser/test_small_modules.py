@@ -40,11 +40,13 @@ def test_new_ids_match_the_contract_and_differ(page: Page) -> None:
 
 
 def test_the_wait_between_tries_doubles_up_to_eight_seconds_with_jitter(page: Page) -> None:
-    body = "return [0, 1, 2, 3, 4, 5, 40].map((n) => [m.backoff(n, 0), m.backoff(n, 1)]);"
+    body = "return [0, 1, 2, 3, 4, 5, 40].map((n) => [m.backoff(n, 0, input), m.backoff(n, 1, input)]);"
 
-    waits = modules.run(page, "connection.js", body)
+    waits = modules.run(page, "connection.js", body, False)
+    of_an_overloaded_server = modules.run(page, "connection.js", body, True)
 
     assert waits == [[w / 2, w] for w in (500, 1000, 2000, 4000, 8000, 8000, 8000)]
+    assert of_an_overloaded_server == [[w / 2, w] for w in (1000, 2000, 4000, 8000, 16000, 30000, 30000)]
 
 
 def _message(

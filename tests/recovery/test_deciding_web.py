@@ -1,5 +1,6 @@
 """The forms of the cards: each decides once and leads back to the chat, also without scripts."""
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
@@ -9,6 +10,11 @@ from django.test import Client
 from django.urls import reverse
 
 from sessions_app.models import MessagePart, ProviderAttempt
+from sessions_app.providers import port, registry
+from sessions_app.tools import registry as tools
+from sessions_app.tools.declare import tool
+from sessions_app.tools.port import Input, Reconciled, ToolContext
+from sessions_app.web import cards
 from tests.recovery import scenes
 from tests.support import world
 
@@ -100,6 +106,63 @@ def test_a_waiting_call_is_answered(browser: Client, session_id: str) -> None:
     assert world.wakes() == [session_id]
 
 
+class Keeper:
+    """A provider that keeps its responses and has forgotten this one."""
+
+    async def ask(self, response_id: str, *, follow: bool) -> AsyncGenerator[port.Item]:
+        raise port.Forgotten("Gone.")
+        yield
+
+    async def cancel(self, response_id: str) -> None: ...
+
+
+def test_a_provider_that_can_be_asked_is_offered_and_asked(
+    browser: Client, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "get_provider", lambda name: Keeper())
+    attempt = scenes.unknown_attempt(session_id)
+    assert b"Check with provider" not in browser.get(f"/s/{session_id}").content.partition(b"<template")[0]
+    ProviderAttempt.objects.filter(pk=attempt).update(provider_response_id="resp_1")
+    assert b"Check with provider" in browser.get(f"/s/{session_id}").content.partition(b"<template")[0]
+
+    answered = browser.post(attempt_form(attempt), {"action": "ask"})
+
+    assert answered["Location"] == f"/s/{session_id}#{attempt}"
+    assert said(answered) == [cards.ASKED]
+    assert world.row(session_id).inquiry == attempt
+    assert ProviderAttempt.objects.get(pk=attempt).decision is None
+
+
+def test_a_tool_that_tells_decides_without_a_person(
+    browser: Client, session_id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def look(given: Input, context: ToolContext) -> Reconciled:
+        return Reconciled(happened="yes", output="Sent.")
+
+    @tool(reconcile=look)
+    def send_mail(a: int) -> str:
+        """Sends."""
+        raise AssertionError("it is asked, never entered")
+
+    monkeypatch.setattr(tools, "local", lambda: {"send_mail": send_mail})
+    call = scenes.unknown_call(session_id)
+
+    answered = browser.post(call_form(call), {"action": "ask"})
+
+    assert said(answered) == []
+    decision = MessagePart.objects.get(pk=call).decision
+    assert decision is not None
+    assert decision["by"] == "the tool send_mail"
+
+
+def test_what_cannot_be_asked_says_so(browser: Client, session_id: str) -> None:
+    attempt = scenes.unknown_attempt(session_id)
+
+    answered = browser.post(attempt_form(attempt), {"action": "ask"})
+
+    assert "keeps no responses" in said(answered)[0]
+
+
 def test_what_is_not_offered_or_not_theirs_is_not_found(browser: Client, session_id: str) -> None:
     attempt, call = scenes.unknown_attempt(session_id), scenes.unknown_call(session_id)
     stranger = Client()
@@ -114,6 +177,8 @@ def test_what_is_not_offered_or_not_theirs_is_not_found(browser: Client, session
         (browser, "/attempts/%00/decide", "abandon"),
         (stranger, attempt_form(attempt), "abandon"),
         (stranger, call_form(call), "mark_done"),
+        (stranger, attempt_form(attempt), "ask"),
+        (stranger, call_form(call), "ask"),
     ):
         assert client.post(address, {"action": action}).status_code == 404
     assert browser.get(attempt_form(attempt)).status_code == 405

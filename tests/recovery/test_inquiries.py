@@ -182,6 +182,24 @@ def test_a_response_that_failed_settles_the_attempt_as_failed(
     assert ask(ann, attempt).json()["outcome"] == "failed"
 
 
+def test_who_can_be_asked_is_told_beforehand(
+    ann: Caller, session_id: str, keeper: Keeper, findings: list[Reconciled]
+) -> None:
+    scenes.say(session_id)
+    call = scenes.unknown_call(session_id)
+    attempt = scenes.unknown_attempt(session_id)
+
+    def can_be_asked() -> tuple[bool, bool]:
+        calls = ann.get(f"/tool-calls?session={session_id}").json()["results"]
+        return ann.get(f"/attempts/{attempt}").json()["can_be_asked"], calls[0]["can_be_asked"]
+
+    assert can_be_asked() == (False, True), "the provider never named its response"
+    kept(attempt)
+    assert can_be_asked() == (True, True)
+    assert ask_tool(ann, call).status_code == 202
+    assert can_be_asked() == (True, False)
+
+
 def test_who_cannot_be_asked_is_told(ann: Caller, session_id: str) -> None:
     scenes.say(session_id)
     attempt = scenes.unknown_attempt(session_id)

@@ -6,6 +6,7 @@ from django.test import Client
 
 from sessions_app import sessions
 from sessions_app.models import Session, SessionInput
+from tests.support import world
 from tests.web import conversations
 from tests.web.conftest import parsed
 from tests.web.conversations import Conversation
@@ -61,6 +62,25 @@ def test_another_users_chat_is_not_there_for_anybody_else(browser: Client, bob: 
     assert answer.content == unknown.content
     assert not SessionInput.objects.filter(text="let me in").exists()
     assert b"secret plans" not in browser.get("/").content
+
+
+@pytest.mark.parametrize("page", ["change", "resend", "delete", "keep", "resume", "prompts"])
+def test_another_users_pages_are_not_there_whatever_is_asked_of_them(
+    browser: Client, bob: User, page: str
+) -> None:
+    theirs = conversations.begin(bob.pk, title="secret plans")
+    theirs.exchange("the question", "the answer")
+    before = world.everything_of(theirs.session_id)
+
+    answers = [
+        browser.post(f"/s/{session}/{page}", {"text": "x", "title": "mine", "pinned": "true"})
+        for session in (theirs.session_id, "ses_not-there")
+    ]
+
+    assert [answer.status_code for answer in answers] == [404, 404]
+    assert answers[0].content == answers[1].content
+    assert world.everything_of(theirs.session_id) == before
+    assert Client().post(f"/s/{theirs.session_id}/{page}")["Location"].startswith("/sign-in")
 
 
 def test_a_stranger_is_sent_to_sign_in_from_every_page(conversation: Conversation) -> None:

@@ -93,3 +93,12 @@ def test_what_waits_is_marked_before_what_failed(browser: Client, conversation: 
     conversation.ask(message, call, {})
 
     assert _mark(parsed(browser.get("/")), conversation.session_id) == "decision"
+
+
+def test_a_search_finds_nothing_of_another_user(browser: Client, bob: User) -> None:
+    theirs = conversations.begin(bob.pk, title="secret plans")
+    Session.objects.filter(pk=theirs.session_id).update(pinned=True)
+
+    for query in ("", "secret", "archived:", "needs:decision"):
+        for path in ("/", "/chats"):
+            assert b"secret plans" not in browser.get(path, {"q": query}).content

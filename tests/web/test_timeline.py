@@ -62,7 +62,7 @@ def test_every_kind_of_fact_can_be_told(browser: Client, conversation: Conversat
     """Data of any event, also of an older version with fields missing, makes words."""
     session = sessions.get(user_id=_owner(conversation), session_id=conversation.session_id)
     for seq, kind in enumerate(timeline.FACTS, start=session.head_seq + 1):
-        data = {"outcome": "failed", "unknown": True, "message": "msg_gone"}
+        data = {"outcome": "failed", "unknown": True, "message": "msg_gone", "action": "retry", "by": "ann"}
         SessionEvent.objects.create(
             session=session, seq=seq, type=kind, version=1, data=data, time=session.created_at
         )

@@ -2,14 +2,16 @@
 
 import { call } from "./api.js";
 
-const FIRST_DELAY = 500;
-const LONGEST_DELAY = 8000;
+const LOST = { first: 500, longest: 8000 };
+const OVERLOADED = { first: 1000, longest: 30000 };
+const OVERLOADS = [429, 502, 503];
 const SYNC_PAUSE = 400;
 const SILENCE = 45000;
 
 /** The wait before the next try, in milliseconds: doubling, with jitter so that readers spread out. */
-export function backoff(failures, random = Math.random()) {
-  const full = Math.min(LONGEST_DELAY, FIRST_DELAY * 2 ** failures);
+export function backoff(failures, random = Math.random(), isOverloaded = false) {
+  const { first, longest } = isOverloaded ? OVERLOADED : LOST;
+  const full = Math.min(longest, first * 2 ** failures);
   return full * (0.5 + random / 2);
 }
 
@@ -22,6 +24,7 @@ export class Connection {
     Object.assign(this, { session, after, onFrame, onChange });
     this.socket = null;
     this.failures = 0;
+    this.isOverloaded = false;
     this.timer = null;
     this.silence = null;
     this.syncTimer = null;
@@ -80,6 +83,7 @@ export class Connection {
   #opened(socket) {
     if (socket !== this.socket) return;
     this.failures = 0;
+    this.isOverloaded = false;
     this.#heard();
     this.onChange("open");
   }
@@ -109,7 +113,7 @@ export class Connection {
     clearTimeout(this.silence);
     if (code === 4404) return this.#end("gone");
     if (code === 4401) return this.#end("signed-out");
-    const delay = backoff(this.failures);
+    const delay = backoff(this.failures, Math.random(), this.isOverloaded);
     this.failures += 1;
     this.timer = setTimeout(() => this.connect(), delay);
     this.onChange("lost", delay);
@@ -120,7 +124,9 @@ export class Connection {
   async #diagnose() {
     try {
       await call("GET", `/sessions/${this.session}/status`);
+      this.isOverloaded = false;
     } catch (error) {
+      this.isOverloaded = OVERLOADS.includes(error.status);
       if (error.status === 404) this.#end("gone");
       if (error.status === 401 || error.status === 403) this.#end("signed-out");
     }

@@ -79,6 +79,7 @@ class Chat {
     const changes = apply(this.state, frame);
     if (changes.some(({ kind }) => kind === "sync")) this.connection.sync();
     this.#settleStop(frame, changes);
+    if (frame.t === "ready") this.strip.caughtUp();
     if (frame.t === "ready" && this.view.frozen) this.connection.send({ t: "interrupt" });
     if (frame.t === "admitted") this.outbox.forget(this.state.session, frame.prompt.id);
     if (frame.t === "event" && frame.event.type === "prompt.admitted") {

@@ -12,7 +12,7 @@ export class Menu {
 
   /** A chat that this page has just created has a menu, too. */
   static attach(root, { session, title }) {
-    for (const element of root.querySelectorAll("[data-menu] :is(form, a), [data-slot=foot] form")) {
+    for (const element of root.querySelectorAll("[data-menu] :is(form, a), [data-slot=foot] form, .dock form")) {
       const name = element.matches("a") ? "href" : "action";
       element.setAttribute(name, element.getAttribute(name).replace(/\/new(?=\/)/, `/${session}`));
     }

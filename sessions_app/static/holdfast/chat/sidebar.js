@@ -145,8 +145,11 @@ export class Sidebar {
     link.hidden = true;
     link.before(field);
     field.select();
+    let hasEnded = false;
     const end = async (title) => {
-      if (!field.isConnected) return;
+      // Removing the field takes the focus from it, which ends it again.
+      if (hasEnded) return;
+      hasEnded = true;
       field.remove();
       link.hidden = false;
       link.focus();

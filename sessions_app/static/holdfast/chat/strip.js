@@ -1,6 +1,7 @@
 // The strip above the composer: silent while the connection is healthy.
 
 const PATIENCE = 2000;
+const CATCHING_UP_AFTER = 400;
 
 export class Strip {
   constructor({ root, onRetry }) {
@@ -13,12 +14,23 @@ export class Strip {
     this.retry.addEventListener("click", onRetry);
   }
 
+  /** Connected; what was missed is on its way. */
   open() {
     clearInterval(this.timer);
+    const wasShown = !this.element.hidden;
     this.lostAt = null;
-    if (this.element.hidden) return;
-    this.#say("Connected");
-    this.timer = setTimeout(() => (this.element.hidden = true), PATIENCE);
+    this.wasLost = wasShown;
+    if (wasShown) this.#say("Connected");
+    this.timer = setTimeout(() => this.#say("Catching up…"), CATCHING_UP_AFTER);
+  }
+
+  /** Nothing is missing any more. */
+  caughtUp() {
+    if (this.lostAt !== null || this.wasLost === undefined) return;
+    clearInterval(this.timer);
+    if (this.wasLost) this.#say("Connected");
+    this.timer = setTimeout(() => (this.element.hidden = true), this.wasLost ? PATIENCE : 0);
+    this.wasLost = undefined;
   }
 
   /** Whether the connection is lost for longer than a moment. */
