@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Dialog, Page, expect
 
 from tests.browser.people import NAME, Person
 from tests.support.processes import Instance
@@ -52,12 +52,16 @@ def fired(person: Person) -> list[str]:
     """What a probe would have said."""
     said: list[str] = []
 
-    def note(dialog: object) -> None:
-        said.append(str(dialog))
-        dialog.dismiss()  # type: ignore[attr-defined]
-
-    person.page.on("dialog", note)
+    watch(person.page, said)
     return said
+
+
+def watch(page: Page, said: list[str]) -> None:
+    def note(dialog: Dialog) -> None:
+        said.append(dialog.message)
+        dialog.dismiss()
+
+    page.on("dialog", note)
 
 
 @pytest.fixture(autouse=True)
@@ -73,7 +77,7 @@ def assert_harmless(page: Page, fired: list[str], where: str) -> None:
 
 def test_the_probe_would_fire(person: Person, fired: list[str]) -> None:
     page = person.page.context.new_page()
-    page.on("dialog", lambda dialog: (fired.append(dialog.message), dialog.dismiss()))
+    watch(page, fired)
     page.set_content("".join(PAYLOADS[:3]))
 
     expect(page.locator("img[src=x]")).to_have_count(1)

@@ -110,8 +110,9 @@ class Keeper:
     """A provider that keeps its responses and has forgotten this one."""
 
     async def ask(self, response_id: str, *, follow: bool) -> AsyncGenerator[port.Item]:
+        for item in list[port.Item]():
+            yield item
         raise port.Forgotten("Gone.")
-        yield
 
     async def cancel(self, response_id: str) -> None: ...
 
