@@ -9,9 +9,11 @@ import os
 import random
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 
 from schema.events import MANIFEST
@@ -20,8 +22,8 @@ from tests.crash.chapters import CHAPTERS, Chapter
 from tests.crash.databases import Database, Template
 from tests.crash.matrix import Outcome, Point
 from tests.support import servers
+from tests.support.nursery import Nursery
 
-AT_ONCE = 2
 TRIES = 3
 """Runs differ a little: a point at the end of a chapter that one run did not reach is tried again."""
 
@@ -31,17 +33,18 @@ Counts = dict[str, int]
 def main() -> int:
     options = _options()
     chosen: list[Database] = options.database or ["sqlite", "postgresql"]
-    codes = []
-    for database in chosen:
-        if database == "postgresql" and not servers.is_there("postgresql"):
-            print("postgresql is skipped: no server answers")
-            codes.append(int(os.environ.get("HOLDFAST_TEST_REQUIRE") == "all" or bool(options.database)))
-            continue
-        with ExitStack() as held:
-            directory = held.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-crash-"))
-            template = held.enter_context(databases.template(database, Path(directory)))
-            codes.append(_run(template, options))
-    return max(codes)
+    with Nursery.running() as nursery:
+        return max(_run_on(database, nursery, options) for database in chosen)
+
+
+def _run_on(database: Database, nursery: Nursery, options: argparse.Namespace) -> int:
+    if database == "postgresql" and not servers.is_there("postgresql"):
+        print("postgresql is skipped: no server answers")
+        return int(os.environ.get("HOLDFAST_TEST_REQUIRE") == "all" or bool(options.database))
+    with ExitStack() as held:
+        directory = held.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-crash-"))
+        template = held.enter_context(databases.template(database, Path(directory)))
+        return _Run(template, nursery, options).play()
 
 
 def _options() -> argparse.Namespace:
@@ -60,38 +63,73 @@ def _options() -> argparse.Namespace:
         help="one point; K counts through all chapters, or CHAPTER:K",
     )
     parser.add_argument("--chapter", action="append", default=[], help="only this chapter")
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 2,
+        metavar="N",
+        help="points that are played at the same time; default: one per processor (%(default)s)",
+    )
     return parser.parse_args()
 
 
-def _run(template: Template, options: argparse.Namespace) -> int:
-    chapters = [each for each in CHAPTERS if not options.chapter or each.name in options.chapter]
-    chooser = random.Random(_seed(options))
-    if options.sample:
-        chapters = chooser.sample(chapters, min(options.sample, len(chapters)))
-    undisturbed = _play([Point(chapter=chapter) for chapter in chapters], template)
-    counts = {outcome.point.chapter.name: len(outcome.commits) for outcome in undisturbed}
-    commits = sum(counts.values())
-    print(
-        f"{template.database}: an undisturbed run makes {commits} commits in {len(chapters)} chapters",
-        flush=True,
-    )
-    points = _points(chapters, counts)
-    if options.sample:
-        points = _spread(points, chapters, options.sample, chooser)
-    elif options.point:
-        points = [_named(options.point, points)]
-    else:
-        _tell_unmade(undisturbed)
-    outcomes = _play(points, template)
-    tried = sum(outcome.was_reached for outcome in outcomes)
-    violated = [each for each in (*undisturbed, *outcomes) if each.violations]
-    is_whole = not (options.sample or options.point or options.chapter)
-    if is_whole and tried < commits:
-        print(f"{template.database}: only {tried} points were reached, of at least {commits}")
-    print(
-        f"{template.database} crash points: {tried}, violations: {sum(len(each.violations) for each in violated)}"
-    )
-    return int(bool(violated) or (is_whole and tried < commits) or tried == 0)
+@dataclass
+class _Run:
+    """The matrix on one database."""
+
+    template: Template
+    nursery: Nursery
+    options: argparse.Namespace
+
+    def play(self) -> int:
+        began = time.monotonic()
+        options, database = self.options, self.template.database
+        chapters = [each for each in CHAPTERS if not options.chapter or each.name in options.chapter]
+        chooser = random.Random(_seed(options))
+        if options.sample:
+            chapters = chooser.sample(chapters, min(options.sample, len(chapters)))
+        undisturbed = self._play([Point(chapter=chapter) for chapter in chapters])
+        counts = {outcome.point.chapter.name: len(outcome.commits) for outcome in undisturbed}
+        commits = sum(counts.values())
+        print(
+            f"{database}: an undisturbed run makes {commits} commits in {len(chapters)} chapters", flush=True
+        )
+        points = _points(chapters, counts)
+        if options.sample:
+            points = _spread(points, chapters, options.sample, chooser)
+        elif options.point:
+            points = [_named(options.point, points)]
+        else:
+            _tell_unmade(undisturbed)
+        outcomes = self._play(points)
+        tried = sum(outcome.was_reached for outcome in outcomes)
+        violated = [each for each in (*undisturbed, *outcomes) if each.violations]
+        is_whole = not (options.sample or options.point or options.chapter)
+        if is_whole and tried < commits:
+            print(f"{database}: only {tried} points were reached, of at least {commits}")
+        violations = sum(len(each.violations) for each in violated)
+        print(
+            f"{database}: {len(points)} points in {time.monotonic() - began:.0f} s, {options.jobs} at a time"
+        )
+        print(f"{database} crash points: {tried}, violations: {violations}", flush=True)
+        return int(bool(violated) or (is_whole and tried < commits) or tried == 0)
+
+    def _play(self, points: Sequence[Point]) -> list[Outcome]:
+        outcomes = []
+        with ThreadPoolExecutor(self.options.jobs) as pool:
+            for number, outcome in enumerate(pool.map(self._until_reached, points), 1):
+                outcomes.append(outcome)
+                _tell(outcome)
+                if number % 20 == 0:
+                    print(f"{self.template.database}: {number} of {len(points)}", flush=True)
+        return outcomes
+
+    def _until_reached(self, point: Point) -> Outcome:
+        for _ in range(TRIES):
+            outcome = matrix.run(point, self.template, self.nursery)
+            if outcome.was_reached or not point.how or outcome.violations:
+                break
+        return outcome
 
 
 def _seed(options: argparse.Namespace) -> int:
@@ -126,25 +164,6 @@ def _named(text: str, points: list[Point]) -> Point:
     return next(
         each for each in points if (each.chapter.name, each.number, each.how) == (name, int(number), how)
     )
-
-
-def _play(points: Sequence[Point], template: Template) -> list[Outcome]:
-    outcomes = []
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        for number, outcome in enumerate(pool.map(lambda point: _until_reached(point, template), points), 1):
-            outcomes.append(outcome)
-            _tell(outcome)
-            if number % 20 == 0:
-                print(f"{template.database}: {number} of {len(points)}", flush=True)
-    return outcomes
-
-
-def _until_reached(point: Point, template: Template) -> Outcome:
-    for _ in range(TRIES):
-        outcome = matrix.run(point, template)
-        if outcome.was_reached or not point.how or outcome.violations:
-            break
-    return outcome
 
 
 def _tell(outcome: Outcome) -> None:

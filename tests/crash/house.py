@@ -1,11 +1,11 @@
 """The processes of one run: a web server and workers, killed and started as the script wants it."""
 
 import contextlib
+import itertools
 import json
 import os
 import signal
 import subprocess
-import sys
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from tests.crash import databases
 from tests.crash.wrapping import DIRECTORY, MUTATION, POINT, PROJECT
+from tests.support.nursery import Child, Nursery
 from tests.support.processes import free_port
 from tests.support.waiting import until
 
@@ -30,14 +31,13 @@ QUICK: Final = {
     "OPENAI_API_KEY": "none",
 }
 
-Running = subprocess.Popen[bytes]
-
 
 @dataclass(kw_only=True)
 class House:
     """One installation on a database of its own. ``point`` is where one of its processes dies."""
 
     directory: Path
+    nursery: Nursery
     url: str
     token: str
     provider_url: str
@@ -45,9 +45,10 @@ class House:
     mutation: str = ""
     more: dict[str, str] = field(default_factory=dict)
     port: int = field(default_factory=free_port)
-    web: Running | None = None
-    workers: list[Running] = field(default_factory=list)
+    web: Child | None = None
+    workers: list[Child] = field(default_factory=list)
     is_mended: bool = False
+    _commands: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def environ(self, role: str = "") -> dict[str, str]:
         variables = databases.environ(self.url, self.directory) | QUICK
@@ -81,12 +82,8 @@ class House:
     def start_workers(self) -> None:
         self.workers.append(self._spawn("worker", "manage.py", "drain_worker", "--workers", "1"))
 
-    def _spawn(self, role: str, *arguments: str) -> Running:
-        with (self.directory / "output").open("ab") as output:
-            return subprocess.Popen(
-                [sys.executable, *arguments], cwd=PROJECT, env=self.environ(role),
-                stdin=subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
-            )  # fmt: skip
+    def _spawn(self, role: str, *arguments: str) -> Child:
+        return self.nursery.start(arguments, environ=self.environ(role), output=self.directory / "output")
 
     def kill_web(self) -> None:
         if self.web is not None:
@@ -133,16 +130,14 @@ class House:
             except subprocess.TimeoutExpired as late:
                 raise AssertionError(f"{arguments} did not end") from late
             if not self.mend():
-                return done.stdout
+                return done
 
-    def _run(self, arguments: tuple[str, ...]) -> "subprocess.CompletedProcess[str]":
-        done = subprocess.run(
-            [sys.executable, *arguments],
-            cwd=PROJECT, env=self.environ(), capture_output=True, text=True, check=False, timeout=120,
-        )  # fmt: skip
-        with (self.directory / "output").open("a") as output:
-            output.write(done.stderr)
-        return done
+    def _run(self, arguments: tuple[str, ...]) -> str:
+        printed = self.directory / f"printed-{next(self._commands)}"
+        self.nursery.start(
+            arguments, environ=self.environ(), output=printed, errors=self.directory / "output"
+        ).wait(timeout=120)
+        return printed.read_text()
 
     # Asking
 
@@ -191,7 +186,7 @@ class House:
         return path.read_text(errors="replace") if path.exists() else ""
 
 
-def _end(running: Running, number: signal.Signals) -> None:
+def _end(running: Child, number: signal.Signals) -> None:
     with contextlib.suppress(ProcessLookupError):
         os.killpg(running.pid, number)
     running.wait()

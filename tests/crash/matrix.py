@@ -16,6 +16,7 @@ from tests.crash.driver import Driver
 from tests.crash.house import House
 from tests.crash.promises import Evidence, Seen
 from tests.crash.provider import Provider
+from tests.support.nursery import Nursery
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,6 +57,7 @@ class Outcome:
 def run(
     point: Point,
     template: Template,
+    nursery: Nursery,
     *,
     mutation: str = "",
     prepare: Callable[[House], object] | None = None,
@@ -69,7 +71,7 @@ def run(
         url = held.enter_context(template.copy(directory))
         provider = held.enter_context(Provider())
         house = House(
-            directory=directory, url=url, token=template.token, provider_url=provider.base_url,
+            directory=directory, nursery=nursery, url=url, token=template.token, provider_url=provider.base_url,
             point=point.where, mutation=mutation, more=point.chapter.environ,
         )  # fmt: skip
         held.callback(house.kill)

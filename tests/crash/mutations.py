@@ -24,6 +24,7 @@ from tests.crash.driver import Driver, Json
 from tests.crash.house import House
 from tests.crash.matrix import Outcome, Point
 from tests.support import servers
+from tests.support.nursery import Nursery
 
 _SHORT_LEASE: Final = {"HOLDFAST_HEARTBEAT_SECONDS": "0.4", "HOLDFAST_LEASE_SECONDS": "2"}
 
@@ -108,19 +109,19 @@ def _point(mutation: Mutation) -> Point:
     return Point(chapter=mutation.chapter, verb=mutation.verb, how=mutation.how)
 
 
-def _play(mutation: Mutation, template: Template, fault: str) -> Outcome:
+def _play(mutation: Mutation, template: Template, nursery: Nursery, fault: str) -> Outcome:
     prepare = mutation.prepare if fault == mutation.fault else None
-    return matrix.run(_point(mutation), template, mutation=fault, prepare=prepare)
+    return matrix.run(_point(mutation), template, nursery, mutation=fault, prepare=prepare)
 
 
-def check(mutation: Mutation, template: Template) -> bool:
+def check(mutation: Mutation, template: Template, nursery: Nursery) -> bool:
     """Whether the matrix sees the fault, and nothing where it is not."""
     point = f"{mutation.fault} at {_point(mutation)}"
-    without = _play(mutation, template, mutation.control)
+    without = _play(mutation, template, nursery, mutation.control)
     if without.violations:
         print(f"{point}: violations without the fault", *without.violations, without.output, sep="\n    ")
         return False
-    with_it = _play(mutation, template, mutation.fault)
+    with_it = _play(mutation, template, nursery, mutation.fault)
     seen = [violation for violation in with_it.violations if not violation.startswith("stuck")]
     print(f"{point}: {'seen' if seen else 'NOT SEEN'}", *seen[:4], sep="\n    ", flush=True)
     return bool(seen)
@@ -137,7 +138,8 @@ def main() -> int:
     with ExitStack() as held:
         directory = held.enter_context(tempfile.TemporaryDirectory())
         template = held.enter_context(databases.template(options.database, Path(directory)))
-        results = [check(mutation, template) for mutation in chosen]
+        nursery = held.enter_context(Nursery.running())
+        results = [check(mutation, template, nursery) for mutation in chosen]
     unseen = results.count(False)
     print(f"{options.database} mutations: {len(results)}, unseen: {unseen}")
     return int(unseen > 0)

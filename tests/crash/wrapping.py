@@ -25,6 +25,8 @@ MUTATION: Final = "HOLDFAST_CRASH_MUTATION"
 _PRODUCT: Final = (f"{PROJECT}/sessions_app/", f"{PROJECT}/recovery/")
 _NOT_A_SESSIONS: Final = f"{PROJECT}/sessions_app/execution/broker.py"
 _PRIMITIVE: Final = f"{PROJECT}/sessions_app/log/transaction.py"
+_PASS_ON: Final = ("_transaction", "_store")
+"""Functions that commit for whoever called them."""
 
 
 def install() -> None:
@@ -69,10 +71,14 @@ def _look_up() -> tuple[str, list[str]] | None:
             return None
         if path == _PRIMITIVE and "tx" in frame.f_locals:
             events = [event.type for event in frame.f_locals["tx"].events]
-        elif not verb and path != _PRIMITIVE and path.startswith(_PRODUCT):
+        elif not verb and path.startswith(_PRODUCT) and not _passes_on(frame):
             module = path.removeprefix(f"{PROJECT}/").removesuffix(".py").replace("/", ".")
             verb = f"{module}.{frame.f_code.co_name}"
     return (verb, events) if verb else None
+
+
+def _passes_on(frame: FrameType) -> bool:
+    return frame.f_code.co_filename == _PRIMITIVE or frame.f_code.co_name in _PASS_ON
 
 
 def _frames() -> Iterator[FrameType]:
