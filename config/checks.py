@@ -133,7 +133,7 @@ def sqlite_stays_on_one_machine(**_: Any) -> list[CheckMessage]:
     ]
 
 
-@register(Tags.compatibility)
+@register(Tags.compatibility, deploy=True)
 def heartbeats_outlast_a_busy_database(**_: Any) -> list[CheckMessage]:
     """Its worker is safe all the same: it sends nothing while in doubt, and its sessions are recovered."""
     database = settings.DATABASES["default"]

@@ -17,6 +17,7 @@ from django.core.cache import cache
 from django.db import Error, connection, transaction
 
 from config import env
+from config.checks import heartbeats_outlast_a_busy_database
 from sessions_app.live import health, wakes
 from sessions_app.models import Figure, Worker
 from sessions_app.operations import readiness, vendors
@@ -70,9 +71,12 @@ def _variables() -> Iterator[Finding]:
 def _system_checks() -> Iterator[Finding]:
     """With those for deployment where people come over HTTPS."""
     is_deployed = settings.SESSION_COOKIE_SECURE
+    told = checks.run_checks(include_deployment_checks=is_deployed)
+    if not is_deployed:
+        told += heartbeats_outlast_a_busy_database()
     found = [
         each
-        for each in checks.run_checks(include_deployment_checks=is_deployed)
+        for each in told
         if not each.is_silenced() and each.level >= checks.WARNING
     ]
     for each in found:

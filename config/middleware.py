@@ -8,13 +8,13 @@ that may read or write the database go to a thread. Should one of the others eve
 
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
-from typing import Any, cast
+from typing import Any, Final, cast
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction, sync_to_async
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
 from django.contrib.sessions.middleware import SessionMiddleware
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponsePermanentRedirect
 from django.http.response import HttpResponseBase
 from django.middleware.clickjacking import XFrameOptionsMiddleware
 from django.middleware.common import CommonMiddleware
@@ -50,8 +50,15 @@ class Security(_Here, SecurityMiddleware):
     pass
 
 
+INSTRUMENTS: Final = ("/healthz", "/readyz", "/metrics")
+
+
 class Common(_Here, CommonMiddleware):
-    pass
+    def process_request(self, request: HttpRequest) -> HttpResponsePermanentRedirect | None:
+        """Instruments ask by whatever name or address they reach this machine; no answer of theirs repeats it."""
+        if request.path_info in INSTRUMENTS:
+            return None
+        return super().process_request(request)
 
 
 class Authentication(_Here, AuthenticationMiddleware):

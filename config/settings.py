@@ -57,7 +57,8 @@ try:
             "SECRET_KEY is required when ALLOWED_HOSTS names more than this machine: "
             f"set it to at least {env.SHORTEST_SECRET_KEY} random characters, the same on every host"
         )
-    paths.make_directory(BASE_DIR / "var")
+    if _env.secret_key is None:
+        paths.make_directory(BASE_DIR / "var")
     SECRET_KEY = _env.secret_key or paths.secret_key(BASE_DIR / "var" / "secret_key")
     _layer_socket = paths.layer_socket(HOLDFAST_RUN_DIR)
 except OSError as refused:

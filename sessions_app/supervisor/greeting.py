@@ -3,6 +3,7 @@
 from http.client import HTTPConnection, HTTPException
 from typing import Final
 
+from django.conf import settings
 from django.db import connection
 
 from sessions_app.web import first_run
@@ -19,6 +20,12 @@ def reachable(host: str) -> str:
 def base_url(*, host: str, port: int) -> str:
     name = reachable(host)
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+
+
+def public_url(*, host: str, port: int) -> str:
+    """Where people come in: the first origin that was named, which a proxy brings here, else this server itself."""
+    named = [origin for origin in settings.CSRF_TRUSTED_ORIGINS if "*" not in origin]
+    return named[0] if named else base_url(host=host, port=port)
 
 
 def answers(*, host: str, port: int) -> bool:

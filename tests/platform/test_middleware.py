@@ -112,3 +112,17 @@ def test_the_same_chain_works_without_an_event_loop() -> None:
     assert [client.get("/remember").content for _ in range(2)] == [b"1", b"2"]
     assert client.get("/static/admin/css/base.css").status_code == 200
     assert Client(enforce_csrf_checks=True).post("/who").status_code == 403
+
+
+@pytest.mark.urls("config.urls")
+@pytest.mark.parametrize("address", middleware.INSTRUMENTS)
+async def test_instruments_may_ask_by_any_name_and_others_may_not(address: str) -> None:
+    assert (await AsyncClient().get(address, headers={"host": "10.1.2.3"})).status_code != 400
+    assert (await AsyncClient().get("/sign-in", headers={"host": "10.1.2.3"})).status_code == 400
+
+
+@pytest.mark.urls("config.urls")
+async def test_instruments_are_not_sent_on_to_https() -> None:
+    with override_settings(SECURE_SSL_REDIRECT=True):
+        assert (await AsyncClient().get("/healthz")).status_code == 200
+        assert (await AsyncClient().get("/sign-in")).status_code == 301

@@ -273,3 +273,18 @@ def test_the_first_start_prints_a_link_that_makes_the_administrator_and_later_on
     instance.start("--web-only")
 
     assert instance.output.splitlines()[-1] == f"holdfast: Open http://127.0.0.1:{instance.port}/"
+
+
+def test_behind_a_proxy_it_is_ready_by_another_name_and_prints_the_link_that_people_can_open(
+    tmp_path,
+) -> None:
+    with Instance.prepare(
+        tmp_path,
+        ALLOWED_HOSTS="chat.example.org",
+        CSRF_TRUSTED_ORIGINS="https://chat.example.org",
+        HOLDFAST_PROXIES="1",
+    ) as instance:
+        instance.start("--web-only")
+        until(lambda: "/first-run/" in instance.output, what="the link")
+
+    assert "https://chat.example.org/first-run/" in instance.output

@@ -17,7 +17,7 @@ from sessions_app.execution import lineage
 from sessions_app.management.commands import drain_worker
 from sessions_app.supervisor import ground
 from sessions_app.supervisor.child import Child
-from sessions_app.supervisor.greeting import answers, base_url, greeting
+from sessions_app.supervisor.greeting import answers, greeting, public_url
 from sessions_app.supervisor.supervise import Supervisor
 
 
@@ -77,7 +77,7 @@ class Command(BaseCommand):
     def _greet(self, host: str, port: int) -> bool:
         if not answers(host=host, port=port):
             return False
-        url = base_url(host=host, port=port)
+        url = public_url(host=host, port=port)
         try:
             lines = greeting(url=url)
         except Error as error:
