@@ -66,6 +66,7 @@ def quiet(fast: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """No heartbeat, sweep or checkpoint falls into what is counted, and no output comes late."""
     monkeypatch.setattr(step, "JOIN_SECONDS", 1000)
     fast.HOLDFAST_HEARTBEAT_SECONDS = 1000
+    fast.HOLDFAST_LEASE_SECONDS = 10_000
     fast.HOLDFAST_SWEEP_SECONDS = 1000
     fast.HOLDFAST_CHECKPOINT_SECONDS = 1000
 
