@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Iterable
 from typing import Final, Literal
 
 from schema.attempts import AttemptError, Usage
@@ -22,9 +23,12 @@ def find_askable(attempt: ProviderAttempt) -> port.Askable | None:
     return find_keeper(attempt.provider, attempt.model)
 
 
-def can_be_asked(attempt: ProviderAttempt) -> bool:
-    """Whether its outcome is unknown and its provider may know it."""
-    return attempt.state == "unknown" and find_askable(attempt) is not None
+def askable(attempts: Iterable[ProviderAttempt]) -> frozenset[str]:
+    """The ids of those whose outcome is unknown and whose provider may know it; each provider looked up once."""
+    unknown = [each for each in attempts if each.state == "unknown" and each.provider_response_id]
+    asked = {(each.provider, each.model) for each in unknown}
+    keepers = {names for names in asked if find_keeper(*names) is not None}
+    return frozenset(each.pk for each in unknown if (each.provider, each.model) in keepers)
 
 
 def find_keeper(provider: str, model: str) -> port.Askable | None:

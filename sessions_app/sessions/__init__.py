@@ -12,6 +12,7 @@ from sessions_app.sessions.revert import edit_and_resend
 from sessions_app.sessions.shapes import (
     OpenPart,
     attempt_shape,
+    attempt_shapes,
     event_shape,
     message_shapes,
     open_parts,
@@ -29,6 +30,7 @@ __all__ = [
     "agents",
     "answer_call",
     "attempt_shape",
+    "attempt_shapes",
     "attempts_of",
     "calls_of",
     "change_delivery",

@@ -116,8 +116,9 @@ def _messages(session: Session) -> Iterator[Shape]:
 
 def _attempts(session: Session) -> Iterator[Shape]:
     rows = ProviderAttempt.objects.filter(session_id=session.pk)
-    for attempt in _pages(rows, "pk"):
-        yield {**shapes.attempt_shape(attempt), "facts": shapes.attempt_facts(attempt)}
+    for page in _paged(rows, "pk"):
+        for attempt, shape in zip(page, shapes.attempt_shapes(page), strict=True):
+            yield {**shape, "facts": shapes.attempt_facts(attempt)}
 
 
 def _claims(session: Session) -> Iterator[Shape]:

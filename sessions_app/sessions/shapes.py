@@ -186,7 +186,18 @@ def tool_call_shape(part: MessagePart) -> Shape:
     return {**_call_shape(part), "session": part.session_id, "message": part.message_id}
 
 
+def attempt_shapes(attempts: Iterable[ProviderAttempt]) -> list[Shape]:
+    """The shapes in order; each provider is looked up once."""
+    rows = list(attempts)
+    askable = asking.askable(rows)
+    return [_attempt_shape(row, can_be_asked=row.pk in askable) for row in rows]
+
+
 def attempt_shape(attempt: ProviderAttempt) -> Shape:
+    return attempt_shapes([attempt])[0]
+
+
+def _attempt_shape(attempt: ProviderAttempt, *, can_be_asked: bool) -> Shape:
     error = attempt.error or {}
     return {
         "id": attempt.pk,
@@ -214,7 +225,7 @@ def attempt_shape(attempt: ProviderAttempt) -> Shape:
         "settled_at": _maybe(attempt.settled_at),
         "unknown_at": _maybe(attempt.unknown_at),
         "decision": attempt.decision,
-        "can_be_asked": asking.can_be_asked(attempt),
+        "can_be_asked": can_be_asked,
     }
 
 

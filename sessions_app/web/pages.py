@@ -58,7 +58,7 @@ def _new_chat(request: HttpRequest, *, problem: str = "", text: str = "", status
         "suggestions": SUGGESTIONS,
         "new_session_id": identity.new_session_id(),
         "chosen": chosen.items(),
-        "pickers": pickers.pickers(chosen),
+        "pickers": pickers.pickers(chosen, with_models="models" in request.GET),
         **_composer(problem=problem, text=text),
     }
     return _render(request, "chat/new.html", context, status=status)
@@ -172,7 +172,7 @@ def _chat(
         "chat": shown,
         "beside": shown.beside,
         "current": shown.session.pk,
-        "pickers": pickers.pickers(_chosen_by(shown.session)),
+        "pickers": pickers.pickers(_chosen_by(shown.session), with_models="models" in request.GET),
         **_composer(problem=problem, text=text),
     }
     if editing and (earlier := shown.text_of(editing)):

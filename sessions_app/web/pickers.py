@@ -24,7 +24,7 @@ _MEANINGS: Final = {
     "ask": "An outcome that is not known waits for your decision.",
     "off": "Nothing goes on by itself. What is not known is shown.",
 }
-_NO_KEY: Final = "No key is set for it here."
+NO_KEY: Final = "No key is set for it here."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +51,7 @@ class Picker:
     choices: Sequence[Choice]
     others: Sequence[tuple[str, str]] = ()
     is_open_ended: bool = False
+    """What is not in the list can be written; the list itself comes when it is wanted."""
 
     @property
     def is_needed(self) -> bool:
@@ -74,8 +75,11 @@ class Chosen:
         return [(name, value) for name, value in pairs if value]
 
 
-def pickers(chosen: Chosen) -> list[Picker]:
-    """The pickers of a chat. What is chosen and not in the lists is shown all the same."""
+def pickers(chosen: Chosen, *, with_models: bool = False) -> list[Picker]:
+    """The pickers of a chat. What is chosen and not in the lists is shown all the same.
+
+    The models cost two statements more; scripts fetch them when somebody opens their picker.
+    """
     agents = sessions.agents()
     agent = next((each for each in agents if each.name == chosen.agent), agents[0])
     model = chosen.model or agent.model
@@ -102,7 +106,7 @@ def pickers(chosen: Chosen) -> list[Picker]:
             name="model",
             title=TITLES["model"],
             shown=model,
-            choices=_models(model),
+            choices=_models(model) if with_models else [],
             others=_without(chosen.items(), "model"),
             is_open_ended=True,
         ),
@@ -128,7 +132,7 @@ def _models(current: str) -> list[Choice]:
         Choice(
             value=info.name,
             label=info.label,
-            detail=info.name if info.configured else _NO_KEY,
+            detail=info.name if info.configured else NO_KEY,
             is_chosen=info.name == current,
             is_usable=info.configured,
         )

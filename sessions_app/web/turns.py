@@ -1,6 +1,6 @@
 """The messages of a page with the words, folds and cards that they are shown with."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -30,20 +30,30 @@ class Banner:
 def shapes(messages: Sequence[SessionMessage], *, has_newest: bool) -> list[Shape]:
     """The messages in order, dressed. Without the newest on the page, every answer is an older one."""
     found = sessions.message_shapes(messages)
+    attempts = _attempts(messages)
     newest = next((shape["id"] for shape in reversed(found) if shape["type"] in _TURNS), None)
     for row, shape in zip(messages, found, strict=True):
-        _dress(shape, row, is_newest=has_newest and shape["id"] == newest)
+        is_newest = has_newest and shape["id"] == newest
+        _dress(shape, row, attempts=attempts[row.pk], is_newest=is_newest)
     return found
 
 
-def _dress(shape: Shape, row: SessionMessage, *, is_newest: bool) -> None:
+def _attempts(messages: Sequence[SessionMessage]) -> Mapping[str, list[Shape]]:
+    """The shapes of the attempts, by message."""
+    found: dict[str, list[Shape]] = {message.pk: [] for message in messages}
+    rows = [attempt for message in messages for attempt in message.attempts.all()]
+    for shape in sessions.attempt_shapes(rows):
+        found[shape["message"]].append(shape)
+    return found
+
+
+def _dress(shape: Shape, row: SessionMessage, *, attempts: list[Shape], is_newest: bool) -> None:
     for stored, part in zip(row.parts.all(), shape["parts"], strict=True):
         if part["kind"] == "tool":
             calls.dress(part, is_newest=is_newest)
         elif part["kind"] == "reasoning":
             part["label"] = words.thoughts(_seconds(stored))
             part["started_at"] = core.rfc3339(stored.started_at)
-    attempts = [sessions.attempt_shape(attempt) for attempt in row.attempts.all()]
     shape["cards"] = cards.of_attempts(shape, attempts, is_newest=is_newest)
     shape["unknown"] = [
         cards.attempt_facts(attempt)

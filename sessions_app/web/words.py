@@ -102,6 +102,7 @@ def tables() -> dict[str, object]:
         "thoughts": THOUGHTS,
         "marks": sidebar.MARKS,
         "policies": pickers.POLICIES,
+        "no_key": pickers.NO_KEY,
         "notes": SESSION_NOTES,
         "lines": LINES,
         "retry": RETRY,

@@ -1,10 +1,13 @@
 """GET /attempts and /attempts/{id}."""
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from schema.attempts import AttemptError
 from schema.events import AttemptDispatched, AttemptPrepared, AttemptSettled, AttemptUnknown, StepStarted
 from sessions_app import identity, log
+from sessions_app.models import ProviderAttempt
 from tests.api.callers import UNKNOWN_ATTEMPT, Caller, pages_of, refused
 from tests.support import world
 
@@ -88,3 +91,18 @@ def test_the_attempt_of_another_user_does_not_exist(ann: Caller, bob: Caller, se
     refused(bob.call("PUT", f"/attempts/{made}"), 404, "attempt_not_found")
     refused(ann.get(f"/attempts/{UNKNOWN_ATTEMPT}"), 404, "attempt_not_found")
     refused(ann.get("/attempts/nonsense"), 404, "attempt_not_found")
+
+
+def test_of_many_unknown_attempts_each_provider_is_looked_up_once(ann: Caller, session_id: str) -> None:
+    def statements() -> int:
+        ProviderAttempt.objects.update(provider="ours", provider_response_id="resp_1")
+        with CaptureQueriesContext(connection) as captured:
+            assert ann.get("/attempts").status_code == 200
+        return len(captured)
+
+    attempt(session_id, end="unknown")
+    few = statements()
+    for _ in range(10):
+        attempt(session_id, end="unknown")
+
+    assert statements() == few

@@ -120,7 +120,7 @@ class Keeper:
 def test_a_provider_that_can_be_asked_is_offered_and_asked(
     browser: Client, session_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "get_provider", lambda name: Keeper())
+    monkeypatch.setattr(registry, "get_provider", lambda name, model: Keeper())
     attempt = scenes.unknown_attempt(session_id)
     assert b"Check with provider" not in browser.get(f"/s/{session_id}").content.partition(b"<template")[0]
     ProviderAttempt.objects.filter(pk=attempt).update(provider_response_id="resp_1")

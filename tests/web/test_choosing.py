@@ -55,7 +55,9 @@ def test_a_model_without_its_key_is_shown_and_cannot_be_chosen(
     browser: Client, conversation: Conversation, settings: Any
 ) -> None:
     settings.ANTHROPIC_API_KEY = ""
-    page = parsed(browser.get(f"/s/{conversation.session_id}"))
+    assert "All models" in parsed(browser.get(f"/s/{conversation.session_id}")).text(data_picker="model")
+    page = parsed(browser.get(f"/s/{conversation.session_id}", {"models": ""}))
+    assert list(_chosen(page, "model")) == ["demo:scripted"]
 
     locked = [element for element, value in _buttons(page, "model") if value.startswith("anthropic:")]
     assert locked

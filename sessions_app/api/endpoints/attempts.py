@@ -36,7 +36,7 @@ class Attempts(_OwnAttempts):
         refusals=(SessionNotFound,),
     )
     def get(self, *, query: bodies.AttemptsQuery) -> HttpResponse:
-        return self.listed(query, shapes.attempt_shape)
+        return self.listed(query, shapes.attempt_shapes)
 
 
 class OfAttempt(_OwnAttempts, OneOwned[ProviderAttempt]):

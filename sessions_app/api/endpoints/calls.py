@@ -40,7 +40,7 @@ class ToolCalls(_OwnCalls):
         refusals=(SessionNotFound,),
     )
     def get(self, *, query: bodies.ToolCallsQuery) -> HttpResponse:
-        return self.listed(query, sessions.tool_call_shape)
+        return self.listed(query, lambda rows: [sessions.tool_call_shape(row) for row in rows])
 
 
 class OfCall(_OwnCalls, OneOwned[MessagePart]):

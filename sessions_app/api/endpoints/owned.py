@@ -1,7 +1,7 @@
 """What belongs to a user by way of a session: lists of it, and addresses inside one."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Generic, TypeVar
 
 from django.db.models import Model
@@ -30,7 +30,7 @@ class Owned(Endpoint, Generic[M]):
         """Those of ``rows`` that need a decision, or all others."""
         raise NotImplementedError
 
-    def listed(self, query: bodies.OwnedQuery, shape: Callable[[M], Shape]) -> HttpResponse:
+    def listed(self, query: bodies.OwnedQuery, shaped: Callable[[Sequence[M]], list[Shape]]) -> HttpResponse:
         if query.session is not None:
             require_session(query.session, user_id=self.user_id)
         rows = self.rows(query.session)
@@ -39,7 +39,7 @@ class Owned(Endpoint, Generic[M]):
         if query.needs_decision is not None:
             rows = self.needing(rows, query.needs_decision)
         page = paging.cut(rows, order=self.order, query=query)
-        return answers.json(page.shape([shape(row) for row in page.rows]))
+        return answers.json(page.shape(shaped(page.rows)))
 
 
 class OneOwned(Owned[M]):

@@ -1,7 +1,7 @@
 // Agent, model and recovery policy: chosen in the header, at once, and shown as the log says.
 
 import { ApiError, call } from "./api.js";
-import { say, setText, slot } from "./markup.js";
+import { copyOf, say, setText, slot } from "./markup.js";
 
 const BY_DEFAULT = "default";
 
@@ -10,6 +10,35 @@ export class Pickers {
   constructor({ root, state, composer, words }) {
     Object.assign(this, { root, state, composer, words });
     root.addEventListener("submit", (event) => this.#submitted(event));
+    const models = root.querySelector("[data-picker=model]");
+    models.addEventListener("toggle", () => models.open && this.#loadModels(models));
+  }
+
+  /** The models come when they are wanted. Without an answer the link to a page that holds them stays. */
+  async #loadModels(picker) {
+    const link = picker.querySelector("[data-role=all-models]");
+    if (link === null || this.isLoading) return;
+    this.isLoading = true;
+    try {
+      const { results } = await call("GET", "/models");
+      const current = slot(picker, "model").textContent;
+      const others = results.some(({ name }) => name === current) ? [] : [{ name: current, label: current, configured: true }];
+      picker.querySelector("form").append(...[...others, ...results].map((model) => this.#row(model, current)));
+      link.remove();
+    } catch {
+      // Nothing is lost: a model can be written, and the link works.
+    } finally {
+      this.isLoading = false;
+    }
+  }
+
+  #row({ name, label, configured }, current) {
+    const row = copyOf("choice");
+    Object.assign(row, { name: "model", value: name, disabled: !configured });
+    row.setAttribute("aria-pressed", name === current);
+    setText(slot(row, "choice-label"), label);
+    setText(slot(row, "choice-detail"), configured ? name : this.words.no_key);
+    return row;
   }
 
   /** Show what the chat has. A new one has what the page came with until something is chosen. */
