@@ -1,5 +1,5 @@
 """Looking at claims, and deciding what is unknown or waits."""
 
-from recovery.admin import attempts, calls, claims
+from recovery.admin import attempts, calls, claims, sessions
 
-__all__ = ["attempts", "calls", "claims"]
+__all__ = ["attempts", "calls", "claims", "sessions"]

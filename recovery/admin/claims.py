@@ -4,6 +4,7 @@ from django.contrib import admin
 from django.utils.safestring import SafeString
 
 from recovery.models import RecoveryClaim
+from sessions_app.admin import pages
 from sessions_app.admin.base import NOTHING, folded, link
 from sessions_app.admin.transcript import OfSession
 from sessions_app.models import SessionInput, Worker
@@ -15,7 +16,10 @@ class RecoveryClaimAdmin(OfSession):
         *("id", "of_session", "outcome", "death", "of_lost_owner", "of_worker"),
         *("attempts", "tools", "parts", "of_continuation", "created_at"),
     )
-    list_filter = ("outcome", "death")
+    list_filter = (
+        pages.words("outcome", "continued", "resumed", "held", "parked", "closed"),
+        pages.words("death", "proved", "assumed", "own", "none"),
+    )
     position = "boundary_seq"
     fields = (
         *("id", "of_session", "boundary_seq", "lost_fence", "of_lost_owner", "death", "of_worker"),

@@ -1,11 +1,13 @@
 """Attempts: what is proved of each request to a provider."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from schema.attempts import AttemptState, Purpose
+from sessions_app.admin import pages
 from sessions_app.admin.base import NOTHING, folded, link, table
 from sessions_app.admin.transcript import OfSession
 from sessions_app.models import MessagePart, ProviderAttempt
@@ -29,7 +31,11 @@ class ProviderAttemptAdmin(OfSession):
         *("id", "of_session", "purpose", "state", "outcome", "error_class", "asked"),
         *("prepared_at", "dispatched_at", "first_output_at", "settled_at"),
     )
-    list_filter = (Undecided, "state", "purpose")
+    list_filter = (
+        Undecided,
+        pages.words("state", *get_args(AttemptState)),
+        pages.words("purpose", *get_args(Purpose)),
+    )
     position = "prepared_at"
     identities = ("pk", "session_id", "message_id")
     search_help_text = "The whole id, or the id of the message or session"

@@ -2,11 +2,9 @@
 
 import json
 from collections.abc import Iterable
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
-from django.core.paginator import Paginator
 from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
@@ -14,26 +12,15 @@ from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
 from schema.text import clean
+from sessions_app.admin import pages
 
 if TYPE_CHECKING:
     ModelAdmin = admin.ModelAdmin[Any]
-    AnyPaginator = Paginator[Any]
 else:
     ModelAdmin = admin.ModelAdmin
-    AnyPaginator = Paginator
 
-_LISTED: Final = 1000
 _SHORT: Final = 100
 NOTHING: Final = "-"
-
-
-class Uncounted(AnyPaginator):
-    """Pages of the newest rows only: a table of any size costs the same. The rest is found by searching."""
-
-    @cached_property
-    def count(self) -> int:
-        rows: Any = self.object_list
-        return len(rows.values_list("pk")[:_LISTED])
 
 
 class ReadOnly(ModelAdmin):
@@ -43,14 +30,17 @@ class ReadOnly(ModelAdmin):
     """
 
     actions: Any = None
+    change_list_template = "admin/sessions_app/newest_first.html"
     list_per_page = 50
     ordering: ClassVar[Any] = ("-pk",)
-    paginator = Uncounted
     show_facets = admin.ShowFacets.NEVER
     show_full_result_count = False
     sortable_by: ClassVar[Any] = ()
     identities: tuple[str, ...] = ("pk",)
     search_help_text = "The whole id"
+
+    def get_changelist(self, request: HttpRequest, **_: Any) -> type[pages.Keyset]:
+        return pages.Keyset
 
     def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
         return self.identities

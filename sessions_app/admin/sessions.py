@@ -1,25 +1,37 @@
 """Sessions with what they are doing, and each with all that belongs to it."""
 
-from typing import Any, Final
+from typing import Any
 
-from django.contrib import admin
-from django.contrib.admin.views.main import ChangeList
-from django.db.models import Model, QuerySet
-from django.http import HttpRequest
+from django.contrib import admin, messages
+from django.contrib.admin.options import IncorrectLookupParameters
+from django.core.exceptions import PermissionDenied
+from django.db.models import QuerySet
+from django.http import Http404, HttpRequest
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.template.response import TemplateResponse
+from django.urls import path, reverse
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
+from schema.status import Status
+from schema.text import clean
 from sessions_app import sessions
-from sessions_app.admin.base import NOTHING, ReadOnly, folded, link, list_link, short, table
-from sessions_app.models import ProviderAttempt, Session, SessionEvent, SessionInput, SessionMessage
+from sessions_app.admin import finding, pages, timeline
+from sessions_app.admin.base import NOTHING, ReadOnly, link, list_link, short, table
+from sessions_app.models import (
+    MessagePart,
+    ProviderAttempt,
+    Session,
+    SessionEvent,
+    SessionInput,
+    SessionMessage,
+)
 from sessions_app.sessions import orphans, undecided
 
-_SHOWN: Final = 50
-"""Rows of each kind on the page of one session; a link leads to all."""
 
-
-class _WithStates(ChangeList):
+class _WithStates(pages.Keyset):
     """Derives the states of one page together, for a fixed number of statements."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -98,11 +110,55 @@ class SessionAdmin(ReadOnly):
                 )
             },
         ),
-        ("What belongs to it", {"fields": ("attempts", "inputs", "messages", "timeline")}),
+        ("What belongs to it", {"fields": ("lists", "timeline")}),
     )
-    readonly_fields = ("state", "unknown", "attempts", "inputs", "messages", "timeline")
+    readonly_fields = ("state", "unknown", "lists", "timeline")
 
-    def get_changelist(self, request: HttpRequest, **_: Any) -> type[ChangeList]:
+    def get_queryset(self, request: HttpRequest) -> "QuerySet[Session]":
+        return super().get_queryset(request).select_related("user", "owner", "recovering")
+
+    def get_urls(self) -> list[Any]:
+        guard, name = self.admin_site.admin_view, "sessions_app_session"
+        return [
+            path("find/", guard(self.find), name=f"{name}_find"),
+            path("<path:object_id>/timeline/", guard(self.show_timeline), name=f"{name}_timeline"),
+            *super().get_urls(),
+        ]
+
+    def find(self, request: HttpRequest) -> HttpResponseBase:
+        """To the page of any id."""
+        wanted = request.GET.get("id", "")
+        address = finding.address_of(wanted)
+        if address is None:
+            self.message_user(
+                request, f"{short(wanted) or 'Nothing'} is no id of anything here.", messages.WARNING
+            )
+        return redirect(address or "admin:index")
+
+    def show_timeline(self, request: HttpRequest, object_id: str) -> HttpResponseBase:
+        """The whole log, page by page, never counted."""
+        session = self.get_object(request, clean(object_id))
+        if not self.has_view_permission(request, session):
+            raise PermissionDenied
+        if session is None:
+            raise Http404
+        try:
+            before = timeline.read_position(request.GET.get("before"))
+        except IncorrectLookupParameters:
+            return redirect("admin:sessions_app_session_timeline", session.pk)
+        events, older = timeline.page(session.pk, before=before)
+        context = {
+            **self.admin_site.each_context(request),
+            "opts": self.opts,
+            "title": f"Timeline of {session.pk}",
+            "session": session,
+            "events": timeline.render(events),
+            "older": older,
+            "is_newest": before is None,
+        }
+        return TemplateResponse(request, "admin/sessions_app/timeline.html", context)
+
+    def get_changelist(self, request: HttpRequest, **_: Any) -> type[pages.Keyset]:
         return _WithStates
 
     @admin.display(description="title")
@@ -112,71 +168,41 @@ class SessionAdmin(ReadOnly):
     @admin.display(description="state")
     def state(self, session: Session) -> str:
         known: str | None = getattr(session, "derived_state", None)
-        return known or sessions.get_status(session, now=timezone.now()).state
+        return known or self._status(session).state
 
     @admin.display(description="needs a decision")
     def unknown(self, session: Session) -> SafeString | str:
-        attempts = undecided.undecided(session.attempts.order_by("-prepared_at"))[:_SHOWN]
-        calls = undecided.undecided_calls(session.parts.filter(kind="tool").order_by("-started_at"))[:_SHOWN]
-        rows = [["attempt", link(row), row.unknown_at] for row in attempts]
-        rows += [[f"tool {call.name}", link(call), call.unknown_at or "waits for approval"] for call in calls]
-        return table(("what", "id", "unknown since"), rows) if rows else NOTHING
+        status = self._status(session)
+        rows = [["unknown attempt", link(ProviderAttempt(pk=pk))] for pk in status.unknown.attempts]
+        rows += [["unknown call", link(MessagePart(pk=pk))] for pk in status.unknown.tools]
+        rows += [["call that waits for approval", link(MessagePart(pk=pk))] for pk in status.waiting]
+        return table(("what", "id"), rows) if rows else NOTHING
 
-    @admin.display(description="attempts")
-    def attempts(self, session: Session) -> SafeString:
-        rows = session.attempts.order_by("-prepared_at")[:_SHOWN]
-        return _newest(
-            ProviderAttempt,
-            session,
-            ("attempt", "state", "outcome", "model", "prepared"),
-            (
-                [link(row), row.state, row.outcome, f"{row.provider}:{row.model}", row.prepared_at]
-                for row in rows
-            ),
-        )
+    @admin.display(description="lists")
+    def lists(self, session: Session) -> SafeString:
+        """The way to all rows of each kind."""
+        return format_html_join(" · ", "{}", ((each,) for each in self.links(session)))
 
-    @admin.display(description="inputs")
-    def inputs(self, session: Session) -> SafeString:
-        rows = session.inputs.order_by("-admitted_seq")[:_SHOWN]
-        return _newest(
-            SessionInput,
-            session,
-            ("input", "origin", "delivery", "admitted", "promoted", "withdrawn", "text"),
-            (
-                [
-                    link(row),
-                    row.origin,
-                    row.delivery,
-                    row.admitted_seq,
-                    row.promoted_seq,
-                    row.withdrawn_seq,
-                    short(row.text),
-                ]
-                for row in rows
-            ),
-        )
-
-    @admin.display(description="messages")
-    def messages(self, session: Session) -> SafeString:
-        rows = session.messages.order_by("-seq")[:_SHOWN]
-        return _newest(
-            SessionMessage,
-            session,
-            ("message", "seq", "type", "state", "text"),
-            ([link(row), row.seq, row.type, row.state, short(row.text)] for row in rows),
-        )
+    def links(self, session: Session) -> list[SafeString]:
+        kinds = {
+            "Attempts": ProviderAttempt,
+            "Inputs": SessionInput,
+            "Messages": SessionMessage,
+            "Parts": MessagePart,
+            "Events": SessionEvent,
+        }
+        return [list_link(model, name, session=session.pk) for name, model in kinds.items()]
 
     @admin.display(description="timeline")
     def timeline(self, session: Session) -> SafeString:
-        rows = session.events.order_by("-seq")[:_SHOWN]
-        return _newest(
-            SessionEvent,
-            session,
-            ("seq", "time", "type", "data"),
-            ([link(row, str(row.seq)), row.time, row.type, folded(row.data)] for row in rows),
-        )
+        events, older = timeline.page(session.pk)
+        address = reverse("admin:sessions_app_session_timeline", args=[session.pk])
+        more = "" if older is None else format_html('<a href="{}?before={}">Older</a>', address, older)
+        return format_html("{}{}", timeline.render(events), more)
 
-
-def _newest(model: type[Model], session: Session, head: tuple[str, ...], rows: Any) -> SafeString:
-    """The newest rows of one kind, and the way to all of them."""
-    return format_html("{}{}", table(head, rows), list_link(model, "All of this session", session=session.pk))
+    def _status(self, session: Any) -> Status:
+        """Derived once for a page."""
+        if not hasattr(session, "derived_status"):
+            session.derived_status = sessions.get_status(session, now=timezone.now())
+        status: Status = session.derived_status
+        return status

@@ -6,6 +6,7 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.utils.safestring import SafeString
 
+from sessions_app.admin import pages
 from sessions_app.admin.base import NOTHING, ReadOnly, folded, link, short
 from sessions_app.models import (
     MessagePart,
@@ -92,7 +93,11 @@ class MessagePartAdmin(OfSession):
         *("id", "of_session", "of_message", "index", "kind", "state", "name", "approval", "became"),
         "shown_text",
     )
-    list_filter = (NeedsDecision, "kind", "state")
+    list_filter = (
+        NeedsDecision,
+        pages.words("kind", "text", "reasoning", "tool"),
+        pages.words("state", "open", "pending", "running", "completed", "error"),
+    )
     exclude = ("replay", "input", "annotations", "decision")
     readonly_fields = ("shown_input", "shown_annotations", "shown_decision")
     position = "pk"

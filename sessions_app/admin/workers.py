@@ -10,8 +10,9 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.safestring import SafeString
 
+from sessions_app.admin import pages
 from sessions_app.admin.base import ReadOnly, list_link
-from sessions_app.models import Session, Worker
+from sessions_app.models import Figure, Session, Worker
 
 _ALIVE = Q(stopped_at=None, dead_at=None)
 
@@ -44,7 +45,7 @@ class Condition(admin.SimpleListFilter):
 @admin.register(Worker)
 class WorkerAdmin(ReadOnly):
     list_display = ("id", "condition", "kind", "host", "pid", "started_at", "heartbeat_at")
-    list_filter = (Condition, "kind")
+    list_filter = (Condition, pages.words("kind", "worker", "web", "command"))
     readonly_fields = ("condition", "sessions")
 
     @admin.display(description="condition")
@@ -56,3 +57,11 @@ class WorkerAdmin(ReadOnly):
     @admin.display(description="sessions")
     def sessions(self, worker: Worker) -> SafeString:
         return list_link(Session, "Sessions that it owns", owner__id__exact=worker.pk)
+
+
+@admin.register(Figure)
+class FigureAdmin(ReadOnly):
+    """What /metrics tells."""
+
+    list_display = ("name", "value")
+    search_help_text = "The whole name"

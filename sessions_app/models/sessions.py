@@ -61,6 +61,7 @@ class Session(models.Model):
                 fields=["user", "-active_at", "-id"], name="session_pinned", condition=models.Q(pinned=True)
             ),
             models.Index(fields=["owner"], name="session_owned", condition=models.Q(owner__isnull=False)),
+            models.Index(fields=["active_at"], name="session_parked", condition=models.Q(parked=True)),
             models.Index(fields=["owed_at"], name="session_owed", condition=models.Q(owed_at__isnull=False)),
             models.Index(
                 fields=["owner"],

@@ -42,6 +42,16 @@ def undecided(rows: "QuerySet[ProviderAttempt]", wanted: bool = True) -> "QueryS
     return rows.filter(needs if wanted else ~needs)
 
 
+def unknown_calls(rows: "QuerySet[MessagePart]") -> "QuerySet[MessagePart]":
+    """The calls whose outcome is unknown and not decided."""
+    return rows.filter(_UNDECIDED)
+
+
+def waiting_calls(rows: "QuerySet[MessagePart]") -> "QuerySet[MessagePart]":
+    """The calls that wait for an approval."""
+    return rows.filter(_WAITING)
+
+
 def undecided_calls(rows: "QuerySet[MessagePart]", wanted: bool = True) -> "QuerySet[MessagePart]":
     """The calls that wait for an approval or whose outcome is unknown and not decided, or all others."""
     needs = _UNDECIDED | _WAITING

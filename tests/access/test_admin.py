@@ -30,6 +30,8 @@ OF_THE_SITE = {
     "jsi18n/": 200,
     "r/<path:content_type_id>/{id}/": 404,
     "auth/user/<id>/password/": 200,
+    "sessions_app/session/find/": 302,
+    "sessions_app/session/{id}/timeline/": 404,
     "sessions_app/chatmodel/<int:pk>/test/": 405,
     "^(?P<app_label>auth|sessions_app|recovery)/$": 200,
     "(?P<url>.*)$": 404,
