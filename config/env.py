@@ -22,7 +22,7 @@ SHORTEST_SECRET_KEY: Final = 32
 SHORTEST_TOKEN: Final = 20
 _HIDDEN: Final = (
     "SECRET_KEY", "HOLDFAST_METRICS_TOKEN", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "DATABASE_URL", "REDIS_URL",
-    "HOLDFAST_MCP_COMMANDS", "HOLDFAST_WEBHOOK_URLS",
+    "HOLDFAST_LOCAL_KEY", "HOLDFAST_MCP_COMMANDS", "HOLDFAST_WEBHOOK_URLS",
 )  # fmt: skip
 _COMMAND_LINES: Final = ("manage.py", "django-admin", "django")
 _SERVING_COMMANDS: Final[Mapping[str, Role]] = {"runserver": "web", "drain_worker": "worker"}
@@ -74,6 +74,9 @@ class Environment:
     openai_responses_background: bool
     anthropic_api_key: str | None
     anthropic_base_url: str | None
+    local_model: bool
+    local_port: int | None
+    local_key: str | None
     default_model: str
     recovery_policy: Literal["continue", "ask", "off"]
     recovery_budget: int
@@ -168,6 +171,10 @@ def _read(reader: "_Reader", root: Path) -> Environment:
         openai_responses_background=reader.required("OPENAI_RESPONSES_BACKGROUND", "1", _flag),
         anthropic_api_key=reader.optional("ANTHROPIC_API_KEY", _key),
         anthropic_base_url=reader.optional("ANTHROPIC_BASE_URL", _base_url),
+        local_model=reader.required("HOLDFAST_LOCAL_MODEL", "1", _flag),
+        # What ``up`` tells its processes of the model that it runs itself.
+        local_port=reader.optional("HOLDFAST_LOCAL_PORT", _whole(1, 65535)),
+        local_key=reader.optional("HOLDFAST_LOCAL_KEY", _key),
         default_model=reader.required("HOLDFAST_DEFAULT_MODEL", "demo:scripted", _model),
         recovery_policy=reader.required(
             "HOLDFAST_RECOVERY_POLICY", "continue", _choice("continue", "ask", "off")

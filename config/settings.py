@@ -44,6 +44,9 @@ OPENAI_BASE_URL = _env.openai_base_url
 OPENAI_RESPONSES_BACKGROUND = _env.openai_responses_background
 ANTHROPIC_API_KEY = _env.anthropic_api_key
 ANTHROPIC_BASE_URL = _env.anthropic_base_url
+HOLDFAST_LOCAL_MODEL = _env.local_model
+HOLDFAST_LOCAL_PORT = _env.local_port
+HOLDFAST_LOCAL_KEY = _env.local_key
 
 # --- Files -------------------------------------------------------------------------------------------
 

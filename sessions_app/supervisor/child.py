@@ -24,6 +24,8 @@ class Child:
     directory: Path
     environ: Mapping[str, str]
     descriptors: Sequence[int] = ()
+    stops_last: bool = False
+    """Others need it until they have stopped."""
     process: subprocess.Popen[bytes] | None = None
     _started: float = 0.0
     _start_at: float = 0.0

@@ -119,3 +119,11 @@ def _why_not(error: OSError, *, host: str, port: int) -> str:
     if error.errno == errno.EADDRINUSE:
         return f"Port {port} on {host} is already in use. Stop what uses it, or choose another with --port."
     return f"Cannot listen on {host} port {port}: {error.strerror}."
+
+
+def free_port(host: str) -> int:
+    """A port that nobody listened on just now."""
+    with socket.socket() as probe:
+        probe.bind((host, 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -62,10 +62,12 @@ class Supervisor:
         self._close()
         asked = self._stops
         deadline = time.monotonic() + self._grace
-        for child in self._children:
-            child.terminate()
-        while self._alive() and self._stops == asked and time.monotonic() < deadline:
-            _rest(wake)
+        for is_last in (False, True):
+            stopping = [child for child in self._children if child.stops_last == is_last]
+            for child in stopping:
+                child.terminate()
+            while _any_alive(stopping) and self._stops == asked and time.monotonic() < deadline:
+                _rest(wake)
         for child in self._alive():
             self._say(f"{child.name} did not stop in time and is killed")
             child.kill()
@@ -97,6 +99,10 @@ class Supervisor:
 
     def _count(self, signum: int, frame: object) -> None:
         self._stops += 1
+
+
+def _any_alive(children: Sequence[Child]) -> bool:
+    return any(child.is_alive() for child in children)
 
 
 def _rest(wake: int) -> None:

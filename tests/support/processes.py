@@ -38,6 +38,7 @@ ROLES: Final = {
     "hf-worker": "worker",
     "hf-monitor": "monitor",
     "hf-pusher": "pusher",
+    "hf-model": "model",
 }
 """How a process names itself to the kernel, and what it is called here; the web server is told by its command."""
 
@@ -47,7 +48,7 @@ class Process:
     pid: int
     parent: int
     role: str
-    """up, web, cluster (main of the workers), sentinel, worker, monitor, pusher, or other."""
+    """up, web, cluster (main of the workers), sentinel, worker, monitor, pusher, model, or other."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,7 @@ class Instance:
             "DATABASE_URL": database_url or f"sqlite:///{directory}/holdfast.sqlite3",
             "HOLDFAST_RUN_DIR": str(directory / "run"),
             "SECRET_KEY": "a key for tests only, of no value anywhere else",
+            "HOLDFAST_LOCAL_MODEL": "0",
             "PYTHONUNBUFFERED": "1",
             "PYTHONFAULTHANDLER": "1",
             _MARK: mark,

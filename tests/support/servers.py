@@ -10,7 +10,9 @@ from typing import Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 from uuid import uuid4
 
-Requirement = Literal["postgresql", "redis", "chromium", "npm"]
+from sessions_app import local_model
+
+Requirement = Literal["postgresql", "redis", "chromium", "npm", "local model"]
 
 OLDEST_NODE: Final = 20
 
@@ -41,6 +43,8 @@ def is_there(requirement: Requirement) -> bool:
             return _redis_answers()
         case "chromium":
             return chromium_path() is not None
+        case "local model":
+            return local_model.is_installed()
         case "npm":
             return shutil.which("npm") is not None and _node_is_recent()
 

@@ -1,10 +1,12 @@
 """``manage.py up``: the web server and the workers under one parent."""
 
 import os
+import secrets
 import socket
 import sys
 import time
 from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -13,6 +15,7 @@ from django.core.management.base import BaseCommand
 from django.db import Error
 
 from schema.limits import MAX_FRAME_BYTES
+from sessions_app import local_model
 from sessions_app.execution import lineage
 from sessions_app.management.commands import drain_worker
 from sessions_app.supervisor import ground
@@ -64,11 +67,14 @@ class Command(BaseCommand):
             return self._supervise(host, listener, workers if "workers" in parts else 0)
 
     def _supervise(self, host: str, listener: socket.socket | None, workers: int) -> int:
-        children = [_workers(workers)] if workers else []
+        environ = {**os.environ, **_local_model_environ()}
+        children = [_workers(workers, environ)] if workers else []
+        if workers and _has_local_model():
+            children.insert(0, _local_model(environ))
         if listener is None:
             greet, close = self._ready, _nothing
         else:
-            children.append(_web(listener))
+            children.append(_web(listener, environ))
             port = listener.getsockname()[1]
             greet, close = (lambda: self._greet(host, port)), listener.close
         grace = settings.HOLDFAST_GRACE_SECONDS
@@ -111,16 +117,40 @@ def _port(text: str) -> int:
     return int(text)
 
 
-def _workers(count: int) -> Child:
+def _has_local_model() -> bool:
+    return settings.HOLDFAST_LOCAL_MODEL and local_model.is_installed()
+
+
+def _local_model_environ() -> dict[str, str]:
+    """Where the model is found, with a key that only what we start knows."""
+    if not _has_local_model() or settings.HOLDFAST_LOCAL_PORT is not None:
+        return {}
+    return {
+        "HOLDFAST_LOCAL_PORT": str(ground.free_port(local_model.HOST)),
+        "HOLDFAST_LOCAL_KEY": settings.HOLDFAST_LOCAL_KEY or secrets.token_urlsafe(32),
+    }
+
+
+def _local_model(environ: Mapping[str, str]) -> Child:
+    return Child(
+        name="local model",
+        command=[sys.executable, "manage.py", "local_model"],
+        directory=settings.BASE_DIR,
+        environ=environ,
+        stops_last=True,
+    )
+
+
+def _workers(count: int, environ: Mapping[str, str]) -> Child:
     return Child(
         name="workers",
         command=[sys.executable, "manage.py", "drain_worker", "--workers", str(count)],
         directory=settings.BASE_DIR,
-        environ={**os.environ, "HOLDFAST_ROLE": "worker"},
+        environ={**environ, "HOLDFAST_ROLE": "worker"},
     )
 
 
-def _web(listener: socket.socket) -> Child:
+def _web(listener: socket.socket, environ: Mapping[str, str]) -> Child:
     descriptor = listener.fileno()
     return Child(
         name="web",
@@ -131,6 +161,6 @@ def _web(listener: socket.socket) -> Child:
             *("--websocket-max-frame-size", str(MAX_FRAME_BYTES), "config.asgi:application"),
         ],
         directory=settings.BASE_DIR,
-        environ={**os.environ, "HOLDFAST_ROLE": "web"},
+        environ={**environ, "HOLDFAST_ROLE": "web"},
         descriptors=[descriptor],
     )
