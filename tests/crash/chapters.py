@@ -210,6 +210,52 @@ def deletions(d: Driver) -> None:
     d.finish(stays)
 
 
+def kept(d: Driver) -> None:
+    """The provider goes on without us: it had finished when we came back, or still runs."""
+    s = d.session(model="openai-responses:stub")
+    _lose(d, s, "#kept-a")
+    d.provider.open("#kept-a")
+    d.house.start_workers()
+    d.finish(s)
+    _lose(d, s, "#kept-b")
+    d.house.start_workers()
+    d.until_streaming(s, "#kept-b")
+    d.provider.open("#kept-b")
+    d.finish(s)
+
+
+def forgotten(d: Driver) -> None:
+    """The provider does not know any more what it was asked: policy decides."""
+    s = d.session(model="openai-responses:stub")
+    _lose(d, s, "#forgotten-a")
+    d.provider.open("#forgotten-a")
+    d.house.start_workers()
+    d.finish(s)
+
+
+def asked(d: Driver) -> None:
+    """Policy asks nobody, and a person has the provider asked; an answer that is stopped."""
+    s = d.session(model="openai-responses:stub", recovery_policy="off")
+    _lose(d, s, "#kept-a")
+    d.provider.open("#kept-a")
+    d.house.start_workers()
+    for unknown in d.rest(s)["unknown"]["attempts"]:
+        d.reconcile(unknown)
+    d.finish(s)
+    d.prompt(s, "Tell me #kept-b")
+    d.until_streaming(s, "#kept-b")
+    d.interrupt(s)
+    d.finish(s)
+
+
+def _lose(d: Driver, session: str, tag: str) -> None:
+    """The workers die in the middle of an answer whose name and first words are durable."""
+    d.prompt(session, f"Tell me {tag}")
+    d.until_streaming(session, tag)
+    d.until_checkpoint(session)
+    d.house.kill_workers()
+
+
 CHAPTERS: Final = (
     Chapter(name="inbox", script=inbox),
     Chapter(name="tools", script=tools),
@@ -222,6 +268,9 @@ CHAPTERS: Final = (
     Chapter(name="parked", script=parked, environ={"HOLDFAST_RECOVERY_BUDGET": "0"}),
     Chapter(name="reverts", script=reverts),
     Chapter(name="deletions", script=deletions),
+    Chapter(name="kept", script=kept),
+    Chapter(name="forgotten", script=forgotten),
+    Chapter(name="asked", script=asked),
 )
 
 

@@ -220,6 +220,10 @@ class Driver:
     def decide_attempt(self, attempt: str, action: str) -> None:
         self._decide(f"/attempts/{attempt}/decide", action)
 
+    def reconcile(self, attempt: str) -> None:
+        """Have the provider asked, if it is not known meanwhile what became of the attempt."""
+        self.ask("POST", f"/attempts/{attempt}/reconcile", {}, expect=(202, 409))
+
     def _decide(self, path: str, action: str) -> None:
         """Once: a repeat after a lost answer is told the first decision, or that it comes too late."""
         self.ask("POST", path, {"action": action, "reason": "as the script says"}, expect=(200, 409))

@@ -56,6 +56,12 @@ def _no_owed_run() -> None:
     _put(promote, "owe", lambda *arguments, **named: None)
 
 
+def _no_inquiry() -> None:
+    """A provider that could tell what became of an attempt is not asked."""
+    plan = importlib.import_module("recovery.plan")
+    _put(plan, "_find_inquiry", lambda *arguments: "")
+
+
 def _put(module: Any, name: str, fault: Callable[..., Any]) -> None:
     """A fault that fits nothing any more would be seen by nobody."""
     getattr(module, name)
@@ -68,4 +74,5 @@ _MUTANTS: Final[dict[str, Callable[[], None]]] = {
     "claim": _no_claim_guards,
     "write-ahead": _no_write_ahead,
     "owed-run": _no_owed_run,
+    "inquiry": _no_inquiry,
 }

@@ -1,7 +1,7 @@
 """``python -m tests.crash.mutations``: the matrix reports a violation for each fault, and none without it.
 
-The fence check, the guards of the claim, the write-ahead of tools and the owed run of a promotion are taken
-away one after the other. Ends with 1 if one of them goes unseen, or if the same points break a promise
+The fence check, the guards of the claim, the write-ahead of tools, the owed run of a promotion and the asking of a
+provider are taken away one after the other. Ends with 1 if one of them goes unseen, or if the same points break a promise
 without it.
 """
 
@@ -100,6 +100,7 @@ MUTATIONS: Final = (
     ),
     Mutation(fault="write-ahead", chapter=named("tools")),
     Mutation(fault="owed-run", chapter=named("refusals"), verb="stages.begin"),
+    Mutation(fault="inquiry", chapter=named("kept")),
 )
 
 

@@ -110,19 +110,43 @@ def _requests(evidence: Evidence) -> Iterator[str]:
         elif attempt["dispatched_at"] is None or attempt["outcome"] == "not_sent":
             yield f"P4: a request of {asked.client_id}, which was not sent as its record says"
     yield from _repeated(evidence, attempts)
+    yield from _kept(evidence, attempts)
 
 
 def _repeated(evidence: Evidence, attempts: dict[str, Json]) -> Iterator[str]:
     """The same body again is only for a request that the provider refused before inference."""
     last: dict[str, Asked] = {}
     for asked in evidence.journal:
-        body = json.dumps(asked.body["messages"])
-        earlier = last.get(body)
+        earlier = last.get(asked.said)
         if earlier is not None:
             attempt = attempts.get(earlier.client_id, {})
             if attempt.get("error_class") not in ("rejected", "not_sent"):
                 yield f"P5: {asked.client_id} repeats {earlier.client_id} ({attempt.get('state')})"
-        last[body] = asked
+        last[asked.said] = asked
+
+
+def _kept(evidence: Evidence, attempts: dict[str, Json]) -> Iterator[str]:
+    """A response that its provider keeps is asked for by its name; it is not asked for anew."""
+    texts = {message["id"]: _text(message) for seen in evidence.sessions for message in seen.messages}
+    for number, asked in enumerate(evidence.journal):
+        attempt = attempts.get(asked.client_id)
+        if asked.kept is None or attempt is None:
+            continue
+        is_repeated = any(later.tag == asked.tag for later in evidence.journal[number + 1 :])
+        if is_repeated and _could_be_asked(attempt, asked):
+            yield f"P5: {asked.tag} was sent again although {asked.client_id} could be asked about"
+        if attempt["outcome"] == "completed" and texts.get(attempt["message"]) != asked.kept.text:
+            yield f"P12: {attempt['message']} says {texts.get(attempt['message'])!r}, not {asked.kept.text!r}"
+
+
+def _could_be_asked(attempt: Json, asked: Asked) -> bool:
+    """Its name was durable, its provider knows it, and nobody chose to try again."""
+    is_retried = (attempt["decision"] or {}).get("action") == "retry"
+    return bool(attempt["provider_response_id"]) and "#forgotten-" not in asked.tag and not is_retried
+
+
+def _text(message: Json) -> str:
+    return "".join(part["text"] for part in message["parts"] if part["kind"] == "text")
 
 
 # P5, P6
@@ -274,6 +298,8 @@ def _turns(seen: Seen, evidence: Evidence) -> Iterator[str]:
                 yield f"P9: {message} was started while {newest} was open"
             newest = message
             started.add(message)
+        elif kind == "attempt.resumed" and message == newest:
+            ended.discard(message)
         elif message in ended and kind not in _SAID_LATER:
             yield f"P3: {kind} at {event['seq']} was written to {message}, which had ended"
         elif message in started - {newest} and kind not in _CLOSING:
