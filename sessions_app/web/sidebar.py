@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from sessions_app.models import Session
 
 PAGE: Final = 50
-MOST_PINNED: Final = 100
+MOST_PINNED: Final = 50
 ARCHIVED: Final = "archived:"
 NEEDS_DECISION: Final = "needs:decision"
 MARKS: Final[dict[str, tuple[str, str]]] = {

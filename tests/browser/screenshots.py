@@ -146,7 +146,12 @@ def _dark(instance: Instance, chromium: Browser, session: str, directory: Path) 
 
 def _phone(instance: Instance, chromium: Browser, session: str, directory: Path) -> None:
     person = people.sign_in(
-        instance, chromium, viewport={"width": 390, "height": 780}, has_touch=True, device_scale_factor=2
+        instance,
+        chromium,
+        viewport={"width": 390, "height": 780},
+        has_touch=True,
+        device_scale_factor=2,
+        color_scheme="dark",
     )
     person.open(session)
     _take(person, directory / "phone.png")

@@ -217,7 +217,8 @@ def test_the_number_of_statements_is_the_same_for_20_and_2000_sessions(
 def test_a_page_of_a_long_conversation_with_many_calls_stays_light(
     browser: Client, ann: User, conversation: Conversation
 ) -> None:
-    _many_sessions(ann, 60)
+    _many_sessions(ann, 120)
+    Session.objects.filter(pk__in=Session.objects.values("pk")[:60]).update(pinned=True)
     for number in range(20):
         conversation.prompt(f"question {number} " + "w " * 30)
         conversation.promote()
