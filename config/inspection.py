@@ -74,11 +74,7 @@ def _system_checks() -> Iterator[Finding]:
     told = checks.run_checks(include_deployment_checks=is_deployed)
     if not is_deployed:
         told += heartbeats_outlast_a_busy_database()
-    found = [
-        each
-        for each in told
-        if not each.is_silenced() and each.level >= checks.WARNING
-    ]
+    found = [each for each in told if not each.is_silenced() and each.level >= checks.WARNING]
     for each in found:
         grade: Grade = "bad" if each.is_serious() else "warn"
         yield Finding(grade=grade, what=each.id or "check", told=f"{each.msg} {each.hint or ''}".strip())

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable
+from datetime import datetime
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from django.contrib import admin
@@ -96,9 +97,13 @@ def list_link(model: type[Model], text: str, **where: str) -> SafeString:
     return format_html('<a href="{}">{}</a>', address, text)
 
 
+def _cell(value: Any) -> Any:
+    return f"{value:%Y-%m-%d %H:%M:%S}" if isinstance(value, datetime) else value
+
+
 def table(head: Iterable[str], rows: Iterable[Iterable[Any]]) -> SafeString:
     """An HTML table; every cell is escaped unless it is safe already."""
-    cells = [format_html_join("", "<td>{}</td>", ((cell,) for cell in row)) for row in rows]
+    cells = [format_html_join("", "<td>{}</td>", ((_cell(cell),) for cell in row)) for row in rows]
     return format_html(
         "<table><thead><tr>{}</tr></thead><tbody>{}</tbody></table>",
         format_html_join("", "<th>{}</th>", ((name,) for name in head)),

@@ -23,6 +23,10 @@ class Section:
     """A table, or what is said when there is nothing."""
     more: SafeString
 
+    @property
+    def is_empty(self) -> bool:
+        return not isinstance(self.shown, SafeString)
+
 
 def needing_decision(request: HttpRequest) -> Section | None:
     """Outcomes that nobody knows, calls that wait for an answer, sessions that killed their workers."""

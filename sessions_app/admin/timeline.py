@@ -56,7 +56,7 @@ def render(events: Iterable[SessionEvent]) -> SafeString:
     return table(
         ("seq", "time", "event", "concerns", "data"),
         (
-            [link(event, str(event.seq)), event.time, event.type, _concerned(event), folded(event.data)]
+            [link(event, str(event.seq)), event.time, event.type, _concerned(event), _rest(event)]
             for event in events
         ),
     )
@@ -65,6 +65,12 @@ def render(events: Iterable[SessionEvent]) -> SafeString:
 def _concerned(event: SessionEvent) -> SafeString | str:
     links = [(link(model(pk=event.data[name])),) for name, model in _subjects(event) if event.data.get(name)]
     return format_html_join(" ", "{}", links) if links else NOTHING
+
+
+def _rest(event: SessionEvent) -> SafeString | str:
+    """The data without the ids that are links already."""
+    rest = {name: value for name, value in event.data.items() if name not in CONCERNED}
+    return folded(rest or None)
 
 
 def _subjects(event: SessionEvent) -> Iterable[tuple[str, Any]]:
