@@ -132,7 +132,7 @@ class ChatModelAdmin(ModelAdmin):
             "How long it may take",
             {
                 "fields": LIMITS,
-                "description": "In seconds. Empty: the site's. A limit is unknown, not failed.",
+                "description": "In seconds. Empty: the site's. Past one, what was sent is unknown.",
             },
         ),
         ("What it costs", {"fields": PRICES}),
@@ -187,9 +187,9 @@ class ModelTestAdmin(ReadOnly):
     def state(self, row: ModelTest) -> str:
         return testing.state_of(row, now=timezone.now())
 
-    @admin.display(description="may have been billed", boolean=True)
-    def billed(self, row: ModelTest) -> bool:
-        return testing.may_be_billed(testing.state_of(row, now=timezone.now()))
+    @admin.display(description="may have been billed")
+    def billed(self, row: ModelTest) -> str:
+        return "yes" if testing.may_be_billed(testing.state_of(row, now=timezone.now())) else "no"
 
     @admin.display(description="took")
     def took(self, row: ModelTest) -> str:

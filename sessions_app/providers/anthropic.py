@@ -44,6 +44,7 @@ _EVENTS: Final = frozenset(
     }
 )
 """Events of other names are skipped unread; without a name the payload tells its type."""
+_UNANNOUNCED: Final = {"text_delta": "text", "thinking_delta": "thinking"}
 _CALL_TYPES: Final = frozenset({"tool_use", "server_tool_use", "mcp_tool_use"})
 
 
@@ -167,6 +168,7 @@ class MessageReader:
         self.is_over = False
         self._counts: dict[str, int] = {}
         self._blocks: dict[int, _TextBlock | _CallBlock] = {}
+        self._begun: set[int] = set()
         self._hosted: dict[str, str] = {}
         """The keys of calls that the provider runs, by their id, until their result is told."""
         self._is_identified = False
@@ -254,6 +256,7 @@ class MessageReader:
         if not isinstance(started, dict):
             return
         yield from self._block_stopped(index)
+        self._begun.add(index)
         kind = _string(started.get("type"))
         if kind in _CALL_TYPES:
             call = _CallBlock(index, started)
@@ -278,8 +281,15 @@ class MessageReader:
 
     def _delta(self, payload: dict[str, JsonValue]) -> Iterator[port.Item]:
         delta = payload.get("delta")
-        block = self._blocks.get(_index(payload))
-        if isinstance(delta, dict) and block is not None:
+        if not isinstance(delta, dict):
+            return
+        index = _index(payload)
+        kind = _UNANNOUNCED.get(_string(delta.get("type")))
+        if kind is not None and index not in self._begun:
+            # A block that no event opened.
+            yield from self._block_started({"index": index, "content_block": {"type": kind}})
+        block = self._blocks.get(index)
+        if block is not None:
             yield from self._noted(block.read(delta))
 
     def _block_stopped(self, index: int) -> Iterator[port.Item]:

@@ -211,6 +211,9 @@ class ChatReader:
         index = stated if isinstance(stated, int) else 0
         self._finishes.setdefault(index, None)
         delta = choice.get("delta")
+        if delta is None and not self._text.has_content:
+            # Some servers call it a message; where one comes at the end, it says all of it again.
+            delta = choice.get("message")
         if isinstance(delta, dict) and index == next(iter(self._finishes)):
             yield from self._delta(delta)
         finish = choice.get("finish_reason")

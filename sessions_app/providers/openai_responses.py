@@ -29,6 +29,14 @@ _TEXT_DELTAS: Final = frozenset(
         "response.function_call_arguments.delta",
     }
 )
+_WHOLE: Final = {
+    "response.output_text.done": "text",
+    "response.refusal.done": "refusal",
+    "response.reasoning_summary_text.done": "text",
+    "response.reasoning_text.done": "text",
+    "response.function_call_arguments.done": "arguments",
+}
+"""Each tells again what its deltas told; servers without deltas tell it only here."""
 
 
 class Responses:
@@ -200,6 +208,8 @@ class ResponseReader:
         match kind:
             case str() if kind in _TEXT_DELTAS:
                 yield from self._output.grew(kind, payload)
+            case str() if kind in _WHOLE:
+                yield from self._output.told(kind, payload | {"delta": payload.get(_WHOLE[kind])})
             case "response.output_item.added":
                 yield from self._output.added(payload)
             case "response.output_item.done":

@@ -31,6 +31,10 @@ LONGEST_OUTPUT: Final = 16 * 1024
 
 
 class _Item(Protocol):
+    @property
+    def has_grown(self) -> bool:
+        """Whether anything of it was told."""
+
     def begin(self) -> Iterator[port.Item]: ...
 
     def grow(self, kind: str, payload: Fields) -> Iterator[port.Item]: ...
@@ -65,6 +69,12 @@ class Output:
         item = self._open.get(place)
         if item is not None:
             yield from self._noted(item.grow(kind, payload))
+
+    def told(self, kind: str, payload: Fields) -> Iterator[port.Item]:
+        """A text as a whole; it counts where nothing of its item came before."""
+        begun = self._open.get(self._place(payload))
+        if begun is None or not begun.has_grown:
+            yield from self.grew(kind, payload)
 
     def done(self, payload: Fields) -> Iterator[port.Item]:
         item = payload.get("item")
@@ -142,6 +152,10 @@ class _Message:
         self._thought = thought
         self._length = 0
 
+    @property
+    def has_grown(self) -> bool:
+        return self._length > 0
+
     def begin(self) -> Iterator[port.Item]:
         return iter(())
 
@@ -173,6 +187,10 @@ class _Reasoning:
         self._part = OpenPart(f"reasoning:{place}")
         self._length = 0
         self._index: JsonValue = None
+
+    @property
+    def has_grown(self) -> bool:
+        return self._length > 0
 
     def begin(self) -> Iterator[port.Item]:
         return iter(())
@@ -212,6 +230,10 @@ class _Call:
         self._length = 0
         self._has_started = False
 
+    @property
+    def has_grown(self) -> bool:
+        return self._length > 0
+
     def begin(self) -> Iterator[port.Item]:
         if self._name:
             self._has_started = True
@@ -241,6 +263,8 @@ class _Call:
 
 class _Hosted:
     """A call that the provider runs: its input and its result are told together at its end."""
+
+    has_grown = True
 
     def __init__(self, place: str, item: Fields, thought: str | None) -> None:
         self._key = f"call:{place}"

@@ -74,6 +74,7 @@ def test_a_limit_of_the_model_that_is_hit_after_the_dispatch_leaves_the_attempt_
     assert usage(chat)["uncounted_attempts"] == 1
 
 
+@pytest.mark.both_databases
 def test_usage_and_cost_are_told_of_attempt_message_and_session(person: Any, stub: StubProcess) -> None:
     describe(input_price=2, output_price=8)
     stub.script(answer(HELLO, STOP, USAGE, DONE), answer(HELLO, STOP, USAGE, DONE))
