@@ -10,7 +10,7 @@ LOCAL_MODEL := .venv/.local-model
 VENDOR := sessions_app/static/holdfast/vendor
 PIP := $(PYTHON) -m pip --disable-pip-version-check --quiet install --constraint constraints.txt
 
-.PHONY: setup run local-model test lint bench crash format
+.PHONY: setup run local-model test lint bench races crash format
 .DEFAULT_GOAL := setup
 
 setup: $(RUNTIME) $(ASSETS)
@@ -25,6 +25,10 @@ test: $(DEVELOPMENT) $(ASSETS)
 
 bench: $(DEVELOPMENT)
 	@exec $(PYTHON) -m bench $(ARGS)
+
+races: $(DEVELOPMENT)
+	@HOLDFAST_TEST_RACES=$(or $(TIMES),10) $(PYTHON) -m tests -rP -k "against or at_once" \
+	  tests/inbox tests/sessions tests/ownership tests/recovery $(ARGS)
 
 crash: $(DEVELOPMENT)
 	@exec $(PYTHON) -m tests.crash $(ARGS)

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,27 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = [item for item in items if item.get_closest_marker("both_databases")]
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = chosen
+
+
+@pytest.fixture(autouse=True)
+def _tables_are_what_the_logs_give(request: pytest.FixtureRequest, _django_db_marker: None) -> Iterator[None]:
+    """Every conversation of the suite replays from its log; ``rows_of_its_own`` where a test puts others."""
+    uses_database = {"db", "transactional_db", "_django_db_helper"} & set(request.fixturenames)
+    if not uses_database and request.node.get_closest_marker("django_db") is None:
+        yield
+        return
+    request.getfixturevalue("_django_db_helper")
+    yield
+    if request.node.get_closest_marker("rows_of_its_own") is None:
+        assert _differences() == []
+
+
+def _differences() -> list[str]:
+    from sessions_app.log import replay
+    from sessions_app.models import Session
+
+    ids = list(Session.objects.order_by("pk").values_list("pk", flat=True))
+    return [f"{pk}: {each}" for pk in ids for each in replay.rebuild(pk, check=True)]
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -70,6 +70,7 @@ def test_a_page_lists_the_consequences_before_anything_is_decided(
     assert world.rows_of(ProviderAttempt) == before
 
 
+@pytest.mark.rows_of_its_own
 def test_effects_of_the_step_are_listed(browser: Client, administrator: User) -> None:
     attempt = unknown(administrator.pk)
     session_id = session_of(attempt)
@@ -204,6 +205,7 @@ def test_orphaned_sessions_are_filtered(browser: Client, administrator: User) ->
 @pytest.mark.both_databases
 @pytest.mark.parametrize("site", ["continue", "off"])
 @pytest.mark.parametrize("own", ["", "ask", "off"])
+@pytest.mark.rows_of_its_own
 def test_the_filter_for_decisions_finds_what_the_status_says(
     browser: Client, administrator: User, settings: Any, site: str, own: str
 ) -> None:
@@ -247,6 +249,7 @@ def test_workers_are_filtered_by_condition(browser: Client) -> None:
         assert {name for name, worker in workers.items() if worker.pk in shown} == found
 
 
+@pytest.mark.rows_of_its_own
 def test_a_provider_is_asked_about_those_that_it_keeps(
     browser: Client, administrator: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:

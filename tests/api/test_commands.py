@@ -51,6 +51,7 @@ def test_a_check_of_right_tables_finds_nothing() -> None:
 
 
 @pytest.mark.both_databases
+@pytest.mark.rows_of_its_own
 def test_a_check_names_what_differs_and_changes_nothing() -> None:
     session_id, other = world.session(), world.session()
     message = world.prompt(session_id)
@@ -80,6 +81,7 @@ def test_a_rebuild_brings_back_what_the_log_says() -> None:
     assert world.everything_of(session_id) == right
 
 
+@pytest.mark.rows_of_its_own
 def test_a_log_that_cannot_be_replayed_is_named_and_the_others_are_done() -> None:
     broken, other = world.session(), world.session()
     SessionEvent.objects.filter(session_id=broken).update(type="nobody.knows")

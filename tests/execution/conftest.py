@@ -5,10 +5,11 @@ import itertools
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from django.contrib.auth.models import User
+from django.db import connection
 from django.utils import timezone
 
 from schema.attempts import AttemptError, Usage
@@ -20,6 +21,7 @@ from sessions_app.models import ProviderAttempt, Session, SessionMessage
 from sessions_app.providers import port, registry
 from tests.support.waiting import until
 
+T = TypeVar("T")
 Script = Callable[["Call"], AsyncGenerator[port.Item]]
 
 
@@ -86,6 +88,18 @@ def fails(
         )
 
     return script
+
+
+async def looked_up(look: Callable[[], T]) -> T:
+    """What the database says, asked from the loop: on a thread whose connection ends with the look."""
+
+    def looking() -> T:
+        try:
+            return look()
+        finally:
+            connection.close()
+
+    return await asyncio.to_thread(looking)
 
 
 class Gate:

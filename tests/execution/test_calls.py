@@ -6,7 +6,6 @@ from collections.abc import AsyncGenerator
 from typing import Any
 
 import pytest
-from django.db import connection
 from django.utils import timezone
 
 from schema.problems import AlreadyDecided, NotWaiting, Superseded
@@ -19,7 +18,7 @@ from sessions_app.models import Worker as WorkerRow
 from sessions_app.providers import port
 from sessions_app.tools import registry
 from sessions_app.tools.port import INTERRUPTED, Input, OutcomeUnknown, Output, Tool, ToolContext, Toolset
-from tests.execution.conftest import Call, Chat, Gate, Script, StubProvider, Worker, answers
+from tests.execution.conftest import Call, Chat, Gate, Script, StubProvider, Worker, answers, looked_up
 from tests.support.waiting import until
 
 
@@ -107,14 +106,8 @@ def test_a_call_is_durable_before_it_is_entered_and_its_result_goes_back(
     seen: list[tuple[str, Any]] = []
 
     async def look(given: Input, context: ToolContext) -> str:
-        def state() -> tuple[str, Any]:
-            try:
-                part = MessagePart.objects.get(pk=context.call_id)
-                return part.state, part.input
-            finally:
-                connection.close()
-
-        seen.append(await asyncio.to_thread(state))
+        part = await looked_up(lambda: MessagePart.objects.get(pk=context.call_id))
+        seen.append((part.state, part.input))
         return "sunny"
 
     bench.add("weather", look)
@@ -330,6 +323,49 @@ def test_a_huge_output_is_cut_and_stored(chat: Chat, provider: StubProvider, ben
     (part,) = parts(chat)
     assert part.overflow
     assert len(part.output) < 40_000
+
+
+def _raises(given: Input, context: ToolContext) -> str:
+    raise ZeroDivisionError("no such number")
+
+
+@pytest.mark.parametrize(
+    ("act", "state", "told"),
+    [
+        pytest.param(_raises, "error", "no such number", id="raises"),
+        pytest.param(
+            lambda given, context: Output(content="not today", is_error=True),
+            "error",
+            "not today",
+            id="fails",
+        ),
+        pytest.param(lambda given, context: "y" * 50_000_000, "completed", "yyy", id="50 MB"),
+        pytest.param(
+            lambda given, context: bytes(range(256)) * 4000, "completed", "1,024,000 bytes", id="binary"
+        ),
+        pytest.param(lambda given, context: "\x00\ud800", "completed", "(no output)", id="no text"),
+        pytest.param(lambda given, context: "", "completed", "(no output)", id="nothing"),
+    ],
+)
+def test_whatever_a_tool_does_the_model_is_told_its_sibling_runs_and_the_loop_goes_on(
+    chat: Chat, provider: StubProvider, bench: Bench, act: Any, state: str, told: str
+) -> None:
+    bench.add("odd", act)
+    bench.add("good")
+    provider.scripts = [calls(("odd", {}), ("good", {})), answers("done"), answers("again")]
+    chat.say("Go")
+    waiting = chat.admit("And then?", delivery="queue")
+
+    assert chat.settled().state == "idle"
+
+    assert [part.state for part in parts(chat)] == [state, "completed"]
+    assert not any(part.unknown_at for part in parts(chat))
+    odd, good = results(provider, 1)
+    assert told in odd
+    assert len(odd) < 40_000
+    assert good == "good did it"
+    assert waiting in [message["id"] for message in sessions.message_shapes(sessions.messages_of(chat.row))]
+    assert chat.texts()[-2:] == ["And then?", "again"]
 
 
 def test_the_last_step_offers_no_tools_and_runs_none(

@@ -9,7 +9,7 @@ from sessions_app import history
 from sessions_app.execution import coordinator, faults, tasks
 from sessions_app.models import MessagePart, PartCheckpoint, ProviderAttempt
 from sessions_app.providers import port, registry
-from tests.execution.conftest import Call, Chat, Gate, StubProvider, Worker, answers, fails, waits
+from tests.execution.conftest import Call, Chat, Gate, StubProvider, Worker, answers, fails, looked_up, waits
 from tests.support.waiting import until
 
 
@@ -47,22 +47,16 @@ def test_the_dispatch_is_durable_before_the_first_byte_may_leave(chat: Chat, pro
     seen: list[str] = []
 
     async def looks(call: Call) -> AsyncGenerator[port.Item]:
-        seen.append(chat.attempts()[0].state)
+        seen.append(await looked_up(lambda: chat.attempts()[0].state))
         await call.phases.dispatching()
-        seen.append(chat.attempts()[0].state)
+        seen.append(await looked_up(lambda: chat.attempts()[0].state))
         yield port.TextDelta("text", "ok")
         yield port.Finished("stop")
 
-    import os
+    provider.scripts = [looks]
+    chat.say("Hi")
 
-    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
-    try:
-        provider.scripts = [looks]
-        chat.say("Hi")
-        chat.settled()
-    finally:
-        del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
-
+    chat.settled()
     assert seen == ["prepared", "dispatched"]
 
 

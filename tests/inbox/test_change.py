@@ -142,7 +142,7 @@ def promoted(message_id: str) -> bool:
 def test_a_withdrawal_against_a_promotion_either_takes_back_or_is_told_that_it_came_too_late() -> None:
     held, outcomes = world.owned(), set()
     with racing.Racers(2) as racers:
-        for number in racing.rounds(2000, within=8):
+        for number in racing.rounds(2000, within=5):
             message_id = f"msg_against-promotion-{number}"
             world.prompt(held.session_id, message_id=message_id)
 

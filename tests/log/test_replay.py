@@ -111,6 +111,7 @@ def test_the_text_so_far_of_an_open_part_survives_a_rebuild() -> None:
     assert world.rows_of(PartCheckpoint) == checkpoints
 
 
+@pytest.mark.rows_of_its_own
 def test_a_check_names_every_difference_and_changes_nothing() -> None:
     story = lived()
     session_id = story.session_id
@@ -147,6 +148,7 @@ def test_a_check_names_every_difference_and_changes_nothing() -> None:
         ({"seq": 1_000}, LogIncomplete),
     ],
 )
+@pytest.mark.rows_of_its_own
 def test_a_log_that_cannot_be_read_is_refused_and_nothing_changes(
     damage: dict[str, Any], refusal: type[Exception]
 ) -> None:
@@ -164,6 +166,7 @@ def test_a_log_that_cannot_be_read_is_refused_and_nothing_changes(
 
 
 @pytest.mark.parametrize("which", ["a hole", "the end"])
+@pytest.mark.rows_of_its_own
 def test_a_log_with_a_hole_or_without_its_end_is_refused_by_the_missing_seq(which: str) -> None:
     story = lived()
     log = SessionEvent.objects.filter(session_id=story.session_id)

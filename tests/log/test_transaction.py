@@ -353,6 +353,7 @@ def test_a_session_whose_first_events_fail_was_never_there() -> None:
     assert SessionInput.objects.count() == 0
 
 
+@pytest.mark.rows_of_its_own
 def test_the_database_itself_refuses_a_second_event_at_a_seq() -> None:
     session_id = world.session()
     taken = SessionEvent.objects.get(session_id=session_id)

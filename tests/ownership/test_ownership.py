@@ -89,6 +89,7 @@ def test_a_parked_session_is_not_taken() -> None:
 
 
 @pytest.mark.parametrize("left_open", ["message", "attempt", "part"])
+@pytest.mark.rows_of_its_own
 def test_a_session_that_somebody_died_in_is_settled_before_it_is_taken(left_open: str) -> None:
     held = world.owned()
     with world.transaction(held) as tx:
@@ -260,7 +261,7 @@ def test_a_prompt_admitted_against_a_release_is_seen_by_the_owner_or_leaves_a_wa
     owner = Owner(session_id)
     outcomes = set()
     with racing.Racers(2) as racers:
-        for number in racing.rounds(2000, within=10):
+        for number in racing.rounds(2000, within=6):
             world.forget_wakes(session_id)
             message_id = f"msg_against-release-{number}"
 

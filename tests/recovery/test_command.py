@@ -212,6 +212,7 @@ def test_a_stop_that_was_never_served_needs_no_decision() -> None:
 
 
 @pytest.mark.parametrize("asked", [True, False])
+@pytest.mark.rows_of_its_own
 def test_a_session_that_cannot_be_recovered_is_named_and_the_others_are(asked: bool) -> None:
     broken, other = died(), died(recovery_policy="ask" if asked else None)
     corrupt(broken)
@@ -229,6 +230,7 @@ def test_a_session_that_cannot_be_recovered_is_named_and_the_others_are(asked: b
 
 
 @pytest.mark.parametrize("options", [(), ("--dry-run",)])
+@pytest.mark.rows_of_its_own
 def test_one_that_was_parked_since_it_could_not_be_recovered_is_named_ever_after(
     options: tuple[str, ...],
 ) -> None:
@@ -247,6 +249,7 @@ def test_one_that_was_parked_since_it_could_not_be_recovered_is_named_ever_after
     assert run("--session", parked.id)[0] == 0
 
 
+@pytest.mark.rows_of_its_own
 def test_one_that_fails_before_and_after_the_wait_counts_once() -> None:
     broken = died()
     corrupt(broken)

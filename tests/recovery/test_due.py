@@ -227,6 +227,7 @@ def test_however_many_sweep_at_once_each_session_gets_one_wake() -> None:
 # What it costs
 
 
+@pytest.mark.rows_of_its_own
 def test_the_search_reads_partial_indexes_and_not_whole_tables() -> None:
     crowd(2000)
     session_id = waiting()

@@ -330,6 +330,7 @@ def test_the_sweep_finds_orphans_only_and_moves_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("only", ["attempt", "part", "message"])
+@pytest.mark.rows_of_its_own
 def test_unsettled_work_that_nobody_owns_is_treated_as_an_orphan(only: str) -> None:
     lost = Lost()
     if only == "attempt":
@@ -417,6 +418,7 @@ def test_a_session_with_damaged_rows_stops_no_other_and_whoever_looks_next_names
     assert len(other.claims()) == 1
 
 
+@pytest.mark.rows_of_its_own
 def test_usage_that_cannot_be_read_fails_that_session_alone() -> None:
     lost, other = Lost().calling("read").dies(), streaming().dies()
     ProviderAttempt.objects.filter(pk=lost.attempt).update(usage={"input_tokens": "many"})
@@ -466,6 +468,7 @@ def test_a_promoted_prompt_without_an_answer_is_owed_and_nothing_else_is_said() 
     assert world.event_types(lost.id)[-1] == "recovery.claimed"
 
 
+@pytest.mark.rows_of_its_own
 def test_a_retry_keeps_its_time() -> None:
     lost = Lost().prepared()
     at = world.after(3600)
@@ -621,6 +624,7 @@ def test_calls_that_wait_for_a_person_stay_and_the_answer_still_counts() -> None
     losses.take_over(lost.id, by=world.worker().pk)
 
 
+@pytest.mark.rows_of_its_own
 def test_an_older_unfinished_step_is_closed_and_never_continued() -> None:
     """P9: a newer turn supersedes it, and nothing is written into it but its end."""
     lost = streaming()
@@ -637,6 +641,7 @@ def test_an_older_unfinished_step_is_closed_and_never_continued() -> None:
     assert SessionMessage.objects.get(pk=newest).state == "interrupted"
 
 
+@pytest.mark.rows_of_its_own
 def test_an_unknown_attempt_of_no_step_is_abandoned_by_itself() -> None:
     lost = Lost().ended()
     title = identity.new_attempt_id()
@@ -925,6 +930,7 @@ def undecided(lost: Lost) -> None:
         lambda lost: world.change(lost.id, parked=True),
     ],
 )
+@pytest.mark.rows_of_its_own
 def test_what_waits_for_a_person_is_no_end_that_resets_the_budget(left: Callable[[Lost], None]) -> None:
     lost = streaming().dies()
     lost.recovered()

@@ -238,7 +238,7 @@ def test_a_prompt_against_a_stop_runs_if_it_came_later_and_waits_if_it_came_befo
     held = world.owned()
     outcomes = set()
     with racing.Racers(2) as racers:
-        for number in racing.rounds(2000, within=10):
+        for number in racing.rounds(2000, within=6):
             message_id = f"msg_against-a-stop-{number}"
 
             sent, interrupted = racers.round(
@@ -276,7 +276,7 @@ def test_a_prompt_against_a_stop_without_an_owner_is_never_lost_nor_left_asleep(
     session_id = world.session()
     outcomes = set()
     with racing.Racers(2) as racers:
-        for number in racing.rounds(2000, within=10):
+        for number in racing.rounds(2000, within=6):
             message_id = f"msg_against-a-pause-{number}"
 
             sent, interrupted = racers.round(

@@ -114,6 +114,7 @@ def begin_attempt(session_id: str) -> None:
         (with_an_unknown_attempt(decided=True), "idle"),
     ],
 )
+@pytest.mark.rows_of_its_own
 def test_the_state_of_a_session(make: Callable[[], str], state: str) -> None:
     with_a_prompt()()
 
@@ -144,6 +145,7 @@ def test_a_pause_is_shown_until_something_lifts_it() -> None:
     assert status(session_id).state == "queued"
 
 
+@pytest.mark.rows_of_its_own
 def test_an_unknown_attempt_is_named_until_it_is_decided() -> None:
     session_id = with_an_unknown_attempt()()
     assert status(session_id).unknown.attempts == ("att_one",)

@@ -39,6 +39,10 @@ class StubProcess:
         """Answer the next requests like this, one script each."""
         stub_provider.remote_scripts(self.url, scripts)
 
+    def reset(self) -> None:
+        """Forget scripts and journal."""
+        stub_provider.remote_reset(self.url)
+
     def journal(self) -> list[Entry]:
         return stub_provider.remote_journal(self.url)
 

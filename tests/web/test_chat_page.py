@@ -161,6 +161,7 @@ def test_an_empty_answer_says_that_the_model_returned_nothing(
     assert "The model returned nothing." in page.text(data_message=message)
 
 
+@pytest.mark.rows_of_its_own
 def test_a_long_conversation_opens_at_its_end_and_pages_backwards_without_gap_or_repeat(
     browser: Client, conversation: Conversation
 ) -> None:
@@ -200,6 +201,7 @@ def test_a_nonsense_cursor_shows_the_page_all_the_same(
     assert browser.get(f"/s/{conversation.session_id}?{nonsense}").status_code == 200
 
 
+@pytest.mark.rows_of_its_own
 def test_the_number_of_statements_is_the_same_for_20_and_2000_sessions(
     browser: Client, ann: User, conversation: Conversation
 ) -> None:
@@ -214,6 +216,7 @@ def test_the_number_of_statements_is_the_same_for_20_and_2000_sessions(
     assert _statements(browser, "/") <= 8
 
 
+@pytest.mark.rows_of_its_own
 def test_a_page_of_a_long_conversation_with_many_calls_stays_light(
     browser: Client, ann: User, conversation: Conversation
 ) -> None:
@@ -246,6 +249,7 @@ def test_the_newest_message_is_shown_whatever_its_length(browser: Client, conver
     assert len(page.text(kind="text", data_slot="text")) == 200_000
 
 
+@pytest.mark.rows_of_its_own
 def test_the_list_of_chats_shows_fifty_newest_first_and_leads_to_the_older_ones(
     browser: Client, ann: User
 ) -> None:

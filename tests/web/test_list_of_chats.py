@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 
+import pytest
 from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
@@ -26,6 +27,7 @@ def _mark(page: Page, session_id: str) -> str:
     return ""
 
 
+@pytest.mark.rows_of_its_own
 def test_a_pinned_chat_is_on_top_whatever_its_age_and_only_once(browser: Client, ann: User) -> None:
     now = timezone.now()
     old = conversations.begin(ann.pk, now=now - timedelta(days=900))
@@ -42,6 +44,7 @@ def test_a_pinned_chat_is_on_top_whatever_its_age_and_only_once(browser: Client,
     assert sorted(_chats(first) + _chats(second)) == sorted(Session.objects.values_list("pk", flat=True))
 
 
+@pytest.mark.rows_of_its_own
 def test_an_archived_pinned_chat_is_in_the_archive_only(browser: Client, ann: User) -> None:
     hidden = conversations.begin(ann.pk)
     Session.objects.filter(pk=hidden.session_id).update(pinned=True, archived=True)

@@ -58,6 +58,7 @@ def test_attempts_tools_and_decisions_are_told_in_order(browser: Client, convers
     ]
 
 
+@pytest.mark.rows_of_its_own
 def test_every_kind_of_fact_can_be_told(browser: Client, conversation: Conversation) -> None:
     """Data of any event, also of an older version with fields missing, makes words."""
     session = sessions.get(user_id=_owner(conversation), session_id=conversation.session_id)
