@@ -1,9 +1,13 @@
-"""``make bench``: every case after the other, each printing its table."""
+"""``make bench``: every case after the other, each printing its table. ``python -m bench load``: the load proof."""
 
-from bench import admission, recovery, streaming, turns
+import sys
+
+from bench import admission, load, recovery, streaming, turns
 
 
 def main() -> None:
+    if sys.argv[1:2] == ["load"]:
+        load.main(sys.argv[2:])
     print("Admission: POST to 201, 32 clients")
     admission.run()
     print("\nStreaming: sessions of 50 words, 100 ms each, one WebSocket reader per session, one worker")

@@ -38,7 +38,7 @@ class Reader:
     arrivals: list[tuple[str, int, float]] = field(default_factory=list)
     texts: dict[str, str] = field(default_factory=dict)
     seqs: list[int] = field(default_factory=list)
-    is_answered: bool = False
+    answers: int = 0
 
     def take(self, frame: dict[str, Any]) -> None:
         kind = frame["t"]
@@ -56,7 +56,11 @@ class Reader:
         self.seqs.append(event["seq"])
         if event["type"] == "text.ended":
             self.texts[event["data"]["part"]] = event["data"]["text"]
-        self.is_answered = self.is_answered or event["type"] == "step.ended"
+        self.answers += event["type"] == "step.ended"
+
+    @property
+    def is_answered(self) -> bool:
+        return self.answers > 0
 
 
 @dataclass(frozen=True)
