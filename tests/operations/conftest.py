@@ -33,7 +33,13 @@ class House:
 @pytest.fixture(scope="package")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     directory: Path = tmp_path_factory.mktemp("house")
-    with Instance.prepare(directory, LOG_FORMAT="json") as instance:
+    with Instance.prepare(
+        directory,
+        LOG_FORMAT="json",
+        HOLDFAST_HEARTBEAT_SECONDS="0.5",
+        HOLDFAST_LEASE_SECONDS="3",
+        HOLDFAST_SWEEP_SECONDS="0.5",
+    ) as instance:
         instance.start()
         instance.manage(
             *("createsuperuser", "--noinput"),
