@@ -15,6 +15,7 @@ from django.utils import timezone
 
 from schema.problems import Problem, SessionNotFound, Throttled
 from sessions_app.live import access, entries, origins, packets, reads, requests, tickets
+from sessions_app.live.entries import Entry
 from sessions_app.live.reader import Reader
 from sessions_app.live.requests import BadRequest, InterruptRequest, PromptRequest, SyncRequest
 from sessions_app.log import SessionGone
@@ -43,8 +44,7 @@ class SessionConsumer(AsyncWebsocketConsumer):  # type: ignore[misc,unused-ignor
     channel_layer_alias = None
 
     reader: Reader
-    user_id: int
-    entry: entries.Entry
+    entry: Entry
     session_id: str
     _sending: asyncio.Task[None] | None = None
 
@@ -81,25 +81,28 @@ class SessionConsumer(AsyncWebsocketConsumer):  # type: ignore[misc,unused-ignor
         """The code to close with, or None for a user's own session."""
         if _after(query) is None:
             return BAD_ADDRESS
-        user_id = self._signed_in(query)
-        if user_id is None or not await reads.run(access.is_active, user_id):
+        entry = self._entered(query)
+        if entry is None or not await reads.run(entries.holds, entry):
             return NOT_SIGNED_IN
-        self.user_id = user_id
-        self.entry = entries.Entry(
-            user_id=user_id, session_key=None if "ticket" in query else self.scope["session"].session_key
-        )
+        self.entry = entry
         try:
-            await reads.run(access.check, user_id=user_id, session_id=self.session_id)
+            await reads.run(access.check, user_id=entry.user_id, session_id=self.session_id)
         except SessionNotFound:
             return NOT_FOUND
         return None
 
-    def _signed_in(self, query: dict[str, list[str]]) -> int | None:
+    @property
+    def user_id(self) -> int:
+        return self.entry.user_id
+
+    def _entered(self, query: dict[str, list[str]]) -> Entry | None:
         """Who opens the socket. A ticket counts alone: one that is no good is not made good by a cookie."""
         if "ticket" in query:
             return tickets.redeem(query["ticket"][-1], session_id=self.session_id)
         user = self.scope.get("user")
-        return user.pk if user is not None and user.is_authenticated else None
+        if user is None or not user.is_authenticated:
+            return None
+        return Entry(user_id=user.pk, session_key=self.scope["session"].session_key)
 
     # Out
 

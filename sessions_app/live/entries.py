@@ -35,7 +35,7 @@ Leave = Callable[[Why], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Who reads, and by which web session or token; neither with a ticket, which has ended long before."""
+    """Who reads, and by which web session or token; neither with a ticket that a browser asked for."""
 
     user_id: int
     session_key: str | None = None

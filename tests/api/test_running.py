@@ -151,5 +151,7 @@ def test_a_ticket_opens_this_session_for_this_user(ann: Caller, address: str, se
 
     assert response.status_code == 201
     assert response.json()["expires"].endswith("Z")
-    assert tickets.redeem(response.json()["ticket"], session_id=session_id) == ann.user_id
+    entry = tickets.redeem(response.json()["ticket"], session_id=session_id)
+    assert entry is not None
+    assert (entry.user_id, entry.token_id is not None) == (ann.user_id, True)
     assert tickets.redeem(response.json()["ticket"], session_id="ses_other") is None

@@ -20,6 +20,7 @@ from django.utils import timezone
 from schema.limits import MAX_PROMPT_CHARACTERS, Rate
 from sessions_app import identity, sessions
 from sessions_app.live import access, publish, requests, switchboard, tickets
+from sessions_app.live.entries import Entry
 from sessions_app.live.routing import websocket_urlpatterns
 from sessions_app.models import Session, SessionInput
 from tests.live.conftest import TroubledLayer, act, eventually
@@ -137,7 +138,7 @@ async def test_nobody_and_a_bad_ticket_are_told_to_sign_in():
 async def test_an_expired_ticket_is_worth_nothing(monkeypatch: pytest.MonkeyPatch):
     scene = await act(Conversation.start)
     ticket = tickets.issue(user_id=scene.user.pk, session_id=scene.session_id).ticket
-    assert tickets.redeem(ticket, session_id=scene.session_id) == scene.user.pk
+    assert tickets.redeem(ticket, session_id=scene.session_id) == Entry(user_id=scene.user.pk)
     monkeypatch.setattr(tickets, "LIFETIME", timedelta(seconds=-1))
     assert tickets.redeem(ticket, session_id=scene.session_id) is None
     assert await refused(address(scene, ticket=ticket)) == 4401

@@ -9,7 +9,7 @@ from django.test import Client
 from django.utils import timezone
 
 from sessions_app import access
-from sessions_app.live import entries
+from sessions_app.live import entries, tickets
 from sessions_app.live.entries import Entry
 from tests.live.conftest import act
 from tests.live.scene import Conversation, make_user
@@ -131,6 +131,23 @@ async def test_an_entry_holds_as_long_as_what_it_was_made_with() -> None:
         return [*held, entries.holds(by_token), entries.holds(by_web)]
 
     assert await act(story) == [True, True, True, False, False]
+
+
+async def test_a_ticket_is_good_as_long_as_the_token_that_asked_for_it() -> None:
+    scene = await act(Conversation.start)
+    made = await act(lambda: access.create_token(user_id=scene.user.pk, name="", now=timezone.now()))
+    ticket = tickets.issue(user_id=scene.user.pk, session_id=scene.session_id, token_id=made.token.pk).ticket
+    address = f"/ws/sessions/{scene.session_id}?ticket={ticket}"
+    socket = Socket(address, origin=None)
+    assert await socket.open()
+    await socket.frame("ready")
+
+    await act(lambda: access.revoke_token(token_id=made.token.pk, now=timezone.now()))
+
+    late = Socket(address, origin=None)
+    assert await socket.close_code() == 1012
+    assert await late.open()
+    assert await late.close_code() == 4401
 
 
 async def test_a_revoked_token_ends_what_it_opened() -> None:

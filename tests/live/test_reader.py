@@ -367,7 +367,7 @@ def _status_follows(picture: Picture) -> None:
 async def test_nobody_is_left_behind_when_the_readers_are_gone(layer: TroubledLayer):
     scene = await act(Conversation.start)
     async with following(scene.session_id):
-        assert layer.members() == {groups.of_session(scene.session_id)}
+        assert layer.members() == {groups.of_session(scene.session_id), groups.of_entries()}
     await eventually(lambda: not layer.members(), what="leaving")
     await eventually(lambda: not switchboard.here()._tasks, what="rest")
     async with following(scene.session_id) as again:

@@ -37,7 +37,8 @@ class Stream(SessionEndpoint):
 class Ticket(SessionEndpoint):
     @operation("A ticket for the WebSocket", body=bodies.Nothing, answers={201: views.Ticket})
     def post(self, *, session_id: str) -> HttpResponse:
-        issued = tickets.issue(user_id=self.user_id, session_id=session_id)
+        token_id = self.request.auth if isinstance(self.request.auth, int) else None
+        issued = tickets.issue(user_id=self.user_id, session_id=session_id, token_id=token_id)
         return answers.json({"ticket": issued.ticket, "expires": shapes.rfc3339(issued.expires)}, status=201)
 
 
