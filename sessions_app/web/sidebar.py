@@ -6,12 +6,13 @@ from datetime import date, datetime, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import Exists, OuterRef, Q, Subquery, Value
+from django.db.models.functions import Greatest, Lower, StrIndex, Substr
 from django.utils.dateparse import parse_datetime
 
 from schema.status import Status
 from sessions_app import sessions
-from sessions_app.models import SessionMessage
+from sessions_app.models import MessagePart, SessionMessage
 from sessions_app.sessions import shapes, undecided
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 PAGE: Final = 50
 MOST_PINNED: Final = 50
+_BEFORE: Final = 30
+_AROUND: Final = 120
 ARCHIVED: Final = "archived:"
 NEEDS_DECISION: Final = "needs:decision"
 MARKS: Final[dict[str, tuple[str, str]]] = {
@@ -40,6 +43,8 @@ MARKS: Final[dict[str, tuple[str, str]]] = {
 class Row:
     id: str
     title: str
+    snippet: str
+    """Where a message has what was looked for; empty without a search."""
     mark: str
     """running, decision, failed or empty: the shape and colour of the dot."""
     words: str
@@ -73,7 +78,8 @@ class Window:
 def read(*, user_id: int, cursor: str = "", query: str = "") -> Window:
     """One statement. A cursor that cannot be read shows the newest.
 
-    ``archived:`` and ``needs:decision`` in the query are conditions, the rest is looked for in titles.
+    ``archived:`` and ``needs:decision`` in the query are conditions, the rest is looked for in titles and in
+    what was said; of what was said the newest that has it is shown.
     """
     rows = _sought(user_id, query)
     before = _parse(cursor)
@@ -96,9 +102,31 @@ def _window(found: list["Session"], pinned: list["Session"], *, is_newest: bool)
 
 def _sought(user_id: int, query: str) -> "QuerySet[Session]":
     words = query.split()
+    rows = sessions.listed(user_id=user_id, archived=ARCHIVED in words)
+    if NEEDS_DECISION in words:
+        rows = undecided.needing_decision(rows)
     sought = " ".join(word for word in words if word not in (ARCHIVED, NEEDS_DECISION))
-    rows = sessions.listed(user_id=user_id, archived=ARCHIVED in words, query=sought)
-    return undecided.needing_decision(rows) if NEEDS_DECISION in words else rows
+    return _with_text(rows, sought) if sought else rows
+
+
+def _with_text(rows: "QuerySet[Session]", sought: str) -> "QuerySet[Session]":
+    """Those with the text in their title or in a visible message, and the words around it."""
+    said = SessionMessage.objects.filter(
+        session_id=OuterRef("pk"), reverted_seq=None, type="user", text__icontains=sought
+    )
+    answered = MessagePart.objects.filter(
+        session_id=OuterRef("pk"), kind="text", text__icontains=sought, message__reverted_seq=None
+    )
+    return rows.filter(Q(title__icontains=sought) | Exists(said) | Exists(answered)).annotate(
+        said=Subquery(said.order_by("-seq").values(around=_around(sought))[:1]),
+        answered=Subquery(answered.order_by("-started_at").values(around=_around(sought))[:1]),
+    )
+
+
+def _around(sought: str) -> Substr:
+    """The words around the first place of a text in a column, however long it is."""
+    place = StrIndex(Lower("text"), Value(sought.lower()))
+    return Substr("text", Greatest(place - _BEFORE, Value(1)), _AROUND)
 
 
 def _before(rows: "QuerySet[Session]", cursor: tuple[datetime, str] | None) -> "QuerySet[Session]":
@@ -128,10 +156,12 @@ def _rows(members: Sequence["Session"], statuses: Mapping[str, Status]) -> list[
 
 
 def _row(session: Any, status: Status) -> Row:
+    found = getattr(session, "said", None) or getattr(session, "answered", None) or ""
     mark, words = MARKS.get(status.state) or MARKS.get(session.ended_as or "", ("", ""))
     return Row(
         id=session.pk,
         title=session.title,
+        snippet=" ".join(found.split()),
         mark=mark,
         words=words,
         pinned=session.pinned,

@@ -109,6 +109,34 @@ def test_another_person_finds_nothing_there(bob: User, conversation: Conversatio
     assert Session.objects.get().title == "About logs"
 
 
+@pytest.mark.both_databases
+def test_search_finds_what_was_said_and_shows_the_words_around_it(browser: Client, ann: User) -> None:
+    asked = conversations.begin(ann.pk, title="One")
+    asked.exchange("long before " * 20 + "where is my Umbrella?" + " long after" * 20, "In the hall.")
+    answered = conversations.begin(ann.pk, title="Two")
+    answered.exchange("It rains.", "Take an umbrella\nand boots.")
+    conversations.begin(ann.pk, title="Umbrella stand")
+    conversations.begin(ann.pk, title="Nothing").exchange("a", "b")
+
+    page = parsed(browser.get("/", {"q": "umbrella"}))
+
+    titles = [text for around, text in page.texts if around and around[-1].get("data-slot") == "title"]
+    found = [text for around, text in page.texts if around and around[-1].get("class") == "chat-snippet"]
+    assert titles == ["Umbrella stand", "Two", "One"]
+    assert found[0] == "Take an umbrella and boots."
+    assert "where is my Umbrella? long after" in found[1]
+    assert all(len(text) <= 120 for text in found)
+
+
+@pytest.mark.parametrize("query", ["%", "_", "\\", "'", '"', "100%"])
+def test_a_search_takes_signs_as_they_are(browser: Client, ann: User, query: str) -> None:
+    conversations.begin(ann.pk, title="plain").exchange("nothing special", "at all")
+
+    page = parsed(browser.get("/", {"q": query}))
+
+    assert "No chat has this" in page.text(data_slot="chat-list")
+
+
 def test_search_looks_at_titles_and_knows_conditions(browser: Client, ann: User, bob: User) -> None:
     conversations.begin(ann.pk, title="Bread and butter")
     conversations.begin(ann.pk, title="Logs")

@@ -54,6 +54,18 @@ def test_text_of_every_origin_adds_no_element_to_the_page(browser: Client, ann: 
 
 
 @pytest.mark.parametrize("text", HOSTILE)
+def test_what_a_search_found_is_text(browser: Client, ann: User, text: str) -> None:
+    conversations.begin(ann.pk, title="plain").exchange(f"{text} sought", "answer")
+
+    page = parsed(browser.get("/", {"q": "sought"}))
+
+    snippets = [each for around, each in page.texts if around and around[-1].get("class") == "chat-snippet"]
+    (snippet,) = snippets
+    assert snippet.endswith("sought")
+    assert not {"img", "iframe"} & set(page.tags)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
 def test_a_refused_draft_comes_back_as_text(browser: Client, text: str) -> None:
     answer = browser.post("/", {"session": text, "text": text})
 

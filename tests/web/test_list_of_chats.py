@@ -28,6 +28,7 @@ def _mark(page: Page, session_id: str) -> str:
 
 
 @pytest.mark.rows_of_its_own
+@pytest.mark.both_databases
 def test_a_pinned_chat_is_on_top_whatever_its_age_and_only_once(browser: Client, ann: User) -> None:
     now = timezone.now()
     old = conversations.begin(ann.pk, now=now - timedelta(days=900))

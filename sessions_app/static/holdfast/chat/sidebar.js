@@ -17,7 +17,8 @@ export class Sidebar {
     this.popup.addEventListener("click", (event) => this.#chosen(event));
     document.addEventListener("visibilitychange", () => this.refresh());
     document.addEventListener("keydown", (event) => searchPressed(event));
-    setInterval(() => this.refresh(), REFRESH);
+    // A search looks into every message: it is repeated when something was done, not by the clock.
+    if (!new URL(window.location.href).searchParams.has("q")) setInterval(() => this.refresh(), REFRESH);
     this.#dress();
   }
 
