@@ -136,14 +136,27 @@ class Switchboard:
         self._channel = channel = await layer.new_channel()
         self._is_listening.set()
         await layer.group_add(groups.of_entries(), channel)
-        for session_id in list(self._readers):
-            await self._join(session_id)
-        handled = 0
+        try:
+            for session_id in list(self._readers):
+                await self._join(session_id)
+            await self._take_from(channel)
+        finally:
+            await self._leave_entries(channel)
+
+    async def _take_from(self, channel: str) -> None:
+        layer, handled = groups.layer(), 0
         while True:
             self._deliver(await layer.receive(channel))
             handled += 1
             if handled % TURN == 0:
                 await asyncio.sleep(0)
+
+    async def _leave_entries(self, channel: str) -> None:
+        try:
+            async with asyncio.timeout(JOIN_SECONDS):
+                await groups.layer().group_discard(groups.of_entries(), channel)
+        except Exception as error:  # noqa: BLE001  (a layer fails in its own ways; it has lost us then)
+            _deaf.add(f"{type(error).__name__}: {error}"[:200])
 
     async def _join(self, session_id: str) -> None:
         channel = self._channel
