@@ -15,6 +15,9 @@ from tests.support.processes import Process
 from tests.support.requirements import requires
 from tests.support.waiting import until
 
+ON_BOTH: Final = pytest.mark.parametrize(
+    "talk", ["sqlite", pytest.param("postgresql", marks=requires("postgresql"))], indirect=True
+)
 LEASE: Final = float(talks.HASTY["HOLDFAST_LEASE_SECONDS"])
 WORDS: Final = 60
 
@@ -56,6 +59,7 @@ def thaw(talk: Talk, process: Process) -> None:
     )
 
 
+@ON_BOTH
 def test_an_owner_frozen_in_the_middle_of_a_stream_writes_nothing_and_closes_its_connection(
     talk: Talk,
 ) -> None:
@@ -83,6 +87,7 @@ def test_an_owner_frozen_in_the_middle_of_a_stream_writes_nothing_and_closes_its
         talk.until_state(session, "idle")
 
 
+@ON_BOTH
 def test_an_owner_frozen_between_a_call_and_its_entry_enters_nothing(talk: Talk) -> None:
     talk.instance.start(workers=2)
     session = talk.session(model="openai:stub")

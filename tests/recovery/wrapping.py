@@ -8,6 +8,7 @@ import os
 import signal
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, Final
 
@@ -44,9 +45,11 @@ def install() -> None:
 
 def _wrap(directory: Path) -> None:
     from recovery import snapshot
+    from sessions_app.execution import database
     from sessions_app.execution.recorder import Recorder
 
-    take, complete = snapshot.take, Recorder.complete
+    take, complete, call = snapshot.take, Recorder.complete, database._call
+    alone = threading.Lock()
 
     def taken(session: Any, **named: Any) -> Any:
         doomed = directory / KILL
@@ -55,6 +58,12 @@ def _wrap(directory: Path) -> None:
                 file.write(f"{os.getpid()}\n")
             os.kill(os.getpid(), signal.SIGKILL)
         return take(session, **named)
+
+    def called(unit: Any, arguments: Any) -> Any:
+        """One unit at a time, where a process is to stop itself: a lock of the database that another thread held
+        then would be held for as long."""
+        with alone if (directory / FREEZE).exists() else nullcontext():
+            return call(unit, arguments)
 
     def completed(self: Recorder, *arguments: Any, **named: Any) -> Any:
         following = complete(self, *arguments, **named)
@@ -67,4 +76,5 @@ def _wrap(directory: Path) -> None:
         return following
 
     snapshot.take = taken
+    database._call = called
     Recorder.complete = completed  # type: ignore[method-assign]
