@@ -16,7 +16,7 @@ from schema.problems import SessionNotFound
 from sessions_app import sessions
 from sessions_app.models import MessagePart, Session, SessionEvent, SessionMessage
 from sessions_app.sessions import shapes
-from sessions_app.web import calls, cards
+from sessions_app.web import calls, cards, spending
 from sessions_app.web.headers import page
 
 PAGE: Final = 300
@@ -30,8 +30,8 @@ FACTS: Final[dict[str, tuple[str, str]]] = {
     "attempt.response_started": ("plain", "The provider answers with status {status}"),
     "attempt.identified": ("plain", "The provider named its response {provider_response_id}"),
     "attempt.first_output": ("plain", "First output"),
-    "attempt.settled": ("plain", "Attempt {outcome}"),
-    "attempt.unknown": ("unknown", "Outcome unknown: {error_message}"),
+    "attempt.settled": ("plain", "Attempt {outcome}{used}"),
+    "attempt.unknown": ("unknown", "Outcome unknown: {error_message}{used}"),
     "attempt.asked": ("unknown", "The provider was asked and could not tell"),
     "attempt.resumed": ("done", "The provider was asked and tells: the answer goes on"),
     "attempt.decided": ("decision", "{decided}"),
@@ -87,6 +87,10 @@ class Timeline:
     earlier: int | None
     """The seq before which there are more facts."""
     is_newest: bool
+
+    @property
+    def spent(self) -> str:
+        return spending.of_session(self.session)
 
 
 @page
@@ -162,6 +166,7 @@ def _fact(event: SessionEvent, *, name: str) -> Fact:
     said = _Said({**event.data, "name": event.data.get("name") or name or "a tool"})
     said["error_message"] = _message_of(event.data.get("error"))
     said["decided"] = _decided(event.data)
+    said["used"] = _used(event)
     return Fact(
         seq=event.seq,
         time=event.time,
@@ -182,6 +187,13 @@ def _mark(event: SessionEvent) -> str:
 
 def _message_of(error: object) -> str:
     return str(error.get("message", "")) if isinstance(error, dict) else ""
+
+
+def _used(event: SessionEvent) -> str:
+    if event.type not in ("attempt.settled", "attempt.unknown"):
+        return ""
+    said = spending.of_attempt(event.data)
+    return said and f" · {said}"
 
 
 def _decided(data: Mapping[str, Any]) -> str:

@@ -1,5 +1,8 @@
 """The timeline of a chat: each fact once, in the order in which it was stored."""
 
+from decimal import Decimal
+from typing import Any
+
 import pytest
 from django.contrib.auth.models import User
 from django.db import connection
@@ -7,8 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from sessions_app import sessions
-from sessions_app.models import SessionEvent
-from sessions_app.web import timeline
+from sessions_app.models import Session, SessionEvent
+from sessions_app.web import spending, timeline
 from tests.web import conversations
 from tests.web.conftest import parsed
 from tests.web.conversations import Conversation
@@ -53,7 +56,7 @@ def test_attempts_tools_and_decisions_are_told_in_order(browser: Client, convers
         "Attempt 1 prepared for step",
         "About to be sent",
         "The provider answers with status 200",
-        "Outcome unknown: lost",
+        "Outcome unknown: lost · may have been billed",
         "Abandoned by ann · enough",
     ]
 
@@ -144,3 +147,42 @@ def _statements(browser: Client, conversation: Conversation) -> int:
     with CaptureQueriesContext(connection) as statements:
         browser.get(f"/s/{conversation.session_id}/timeline")
     return len(statements)
+
+
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [
+        (
+            {"usage": {"input_tokens": 1200, "output_tokens": 34, "cost": 0.0028}},
+            "1,200 tokens in, 34 tokens out · $0.0028",
+        ),
+        ({"usage": {"output_tokens": 5}}, "5 tokens out"),
+        ({"outcome": "completed", "may_be_billed": True}, "its usage was not told"),
+        ({"outcome": "interrupted", "may_be_billed": True}, "may have been billed"),
+        ({"outcome": "failed", "may_be_billed": False}, ""),
+        ({}, "may have been billed"),
+    ],
+)
+def test_what_an_attempt_used_is_told(ending: dict[str, Any], words: str) -> None:
+    assert spending.of_attempt(ending) == words
+
+
+@pytest.mark.parametrize(
+    ("cost", "words"),
+    [(0, "$0.00"), (0.0028, "$0.0028"), (0.00000125, "$0.00000125"), (0.5, "$0.5000"), (1234.5, "$1,234.50")],
+)
+def test_a_cost_is_told_to_the_digits_that_say_something(cost: float, words: str) -> None:
+    assert spending.dollars(cost) == words
+
+
+def test_the_timeline_tells_what_the_chat_used_and_what_is_not_known(
+    browser: Client, conversation: Conversation
+) -> None:
+    session = Session(input_tokens=1000, output_tokens=20, cost=Decimal("0.25"), uncounted_attempts=2)
+    page = browser.get(f"/s/{conversation.session_id}/timeline").content.decode()
+
+    assert "Used so far: 0 tokens in, 0 tokens out." in page
+    assert spending.of_session(session) == (
+        "1,000 tokens in, 20 tokens out · $0.2500; "
+        "2 more attempts may have been billed, and their usage is not known"
+    )
