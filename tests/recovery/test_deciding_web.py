@@ -117,6 +117,7 @@ class Keeper:
     async def cancel(self, response_id: str) -> None: ...
 
 
+@pytest.mark.rows_of_its_own
 def test_a_provider_that_can_be_asked_is_offered_and_asked(
     browser: Client, session_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,7 +21,8 @@ from tests.recovery import scenes
 from tests.recovery.losses import Lost
 from tests.support import world
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# Providers name their responses beside the log here.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.rows_of_its_own]
 
 
 @dataclass
