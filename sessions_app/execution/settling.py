@@ -6,6 +6,7 @@ have answered meanwhile.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from schema.attempts import Usage
@@ -107,13 +108,20 @@ def _store(tx: SessionTransaction, decided: Plan, message_id: str) -> list[Enter
     return [decided]
 
 
-def _unknown_twin(tx: SessionTransaction, decided: Enter | Ask) -> str | None:
-    """The newest call with the same input whose effect may have happened and was not ruled out."""
+def _unknown_twin(
+    tx: SessionTransaction, decided: Enter | Ask, *, since: datetime | None = None
+) -> str | None:
+    """The newest call with the same input whose effect may have happened and was not ruled out.
+
+    With ``since``: among those that became unknown later.
+    """
     if decided.tool.effect != "side_effect":
         return None
     twins = MessagePart.objects.filter(
         session_id=tx.session.pk, input_digest=decided.digest, unknown_at__isnull=False
     ).order_by("-unknown_at")
+    if since is not None:
+        twins = twins.filter(unknown_at__gt=since)
     for part_id, decision in twins.values_list("pk", "decision"):
         if decision is None or decision.get("action") != "mark_not_done":
             return part_id
@@ -179,11 +187,12 @@ def go_on(tx: SessionTransaction, frame: stages.Frame, *, shutting_down: bool) -
         {"message_id": frame.message_id, "kind": "tool", "ended_at": None},
         order_by="index",
     )
-    entering = []
+    entering: list[Enter] = []
     if not shutting_down and not is_stopped:
         answered = [part for part in unfinished if _is_answered(part)]
         unfinished = [part for part in unfinished if not _is_answered(part)]
-        entering = _act_on(tx, answered, frame)
+        entering, asked_again = _act_on(tx, answered, frame)
+        unfinished += asked_again
     if entering or any(part.state == "running" for part in unfinished):
         return Entering(tuple(entering))
     if unfinished and is_stopped:
@@ -197,9 +206,15 @@ def _is_answered(part: MessagePart) -> bool:
     return part.state == "pending" and part.approval in ("approved", "denied")
 
 
-def _act_on(tx: SessionTransaction, answered: Sequence[MessagePart], frame: stages.Frame) -> list[Enter]:
-    """Calls that a person answered: the denied ones fail here, the approved ones are entered."""
-    entering = []
+def _act_on(
+    tx: SessionTransaction, answered: Sequence[MessagePart], frame: stages.Frame
+) -> tuple[list[Enter], list[MessagePart]]:
+    """Calls that a person answered: the denied ones fail here, the approved ones are entered.
+
+    Those are asked about again whose like became unknown only after they were approved: nobody who said yes
+    knew of it.
+    """
+    entering, asked_again = [], []
     for part in answered:
         if part.approval == "denied":
             error, decided = planning.DENIED, None
@@ -208,9 +223,14 @@ def _act_on(tx: SessionTransaction, answered: Sequence[MessagePart], frame: stag
         if decided is None:
             tx.append(ToolFailed(message=frame.message_id, part=part.pk, error=error, unknown=False))
             continue
+        earlier = _unknown_twin(tx, decided, since=part.decided_at)
+        if earlier is not None:
+            _ask(tx, decided, frame.message_id, earlier)
+            asked_again.append(part)
+            continue
         _call(tx, decided, frame.message_id)
         entering.append(decided)
-    return entering
+    return entering, asked_again
 
 
 def _approved(part: MessagePart, frame: stages.Frame) -> tuple[str, Enter | None]:

@@ -398,6 +398,8 @@ def _approval_requested(target: Target, event: events.ToolApprovalRequested, seq
         approval="waiting",
         approval_reason=event.because,
         earlier=event.earlier or "",
+        decision=None,
+        decided_at=None,
     )
 
 
@@ -452,6 +454,18 @@ def _tool_failed(target: Target, event: events.ToolFailed, seq: int, at: datetim
         # What was decided so far was whether to enter it; what became of it is a new question.
         columns.update(unknown_at=at, decision=None, decided_at=None)
     _move_call(target, event, ("pending", "running"), **columns)
+    if event.unknown:
+        _show_to_twins(target, event.part)
+
+
+def _show_to_twins(target: Target, part_id: str) -> None:
+    """A call that waits for a person, and would do the same once more, says what became of this one."""
+    lost = MessagePart.objects.filter(pk=part_id).values_list("input_digest", "effect").first()
+    if lost is None or not lost[0] or lost[1] != "side_effect":
+        return
+    MessagePart.objects.filter(
+        session_id=target.session.pk, input_digest=lost[0], ended_at=None, state="pending", approval="waiting"
+    ).update(earlier=part_id, approval_reason="duplicate")
 
 
 @_projects(events.ToolDecided)

@@ -4,7 +4,15 @@ from sessions_app.agents import AgentChoice, agents
 from sessions_app.sessions.approve import answer_call
 from sessions_app.sessions.create import Creation, create
 from sessions_app.sessions.delete import delete
-from sessions_app.sessions.find import attempts_of, calls_of, get, listed, messages_of, prompts_of
+from sessions_app.sessions.find import (
+    attempts_of,
+    calls_of,
+    get,
+    listed,
+    messages_of,
+    prompts_of,
+    with_contents,
+)
 from sessions_app.sessions.interrupt import interrupt
 from sessions_app.sessions.prompt import change_delivery, prompt, withdraw
 from sessions_app.sessions.resume import resume
@@ -53,5 +61,6 @@ __all__ = [
     "statuses",
     "tool_call_shape",
     "update",
+    "with_contents",
     "withdraw",
 ]

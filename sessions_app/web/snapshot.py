@@ -46,6 +46,8 @@ class Chat:
     pill: str
     note: str
     banner: turns.Banner
+    elsewhere: list[Shape]
+    """Cards of what is undecided and not in the messages of this page."""
     beside: Beside
 
     @property
@@ -142,6 +144,7 @@ def read(
     status = statuses[session.pk].model_dump(mode="json")
     shown = {message["id"] for message in messages}
     newest = messages[-1] if messages and before is None else None
+    elsewhere = turns.elsewhere(session, status, messages) if before is None else []
     return Chat(
         session=session,
         status=status,
@@ -151,7 +154,8 @@ def read(
         is_newest=before is None,
         pill=words.pill(status, newest) if before is None else "",
         note=words.session_note(status),
-        banner=turns.banner(status, messages),
+        banner=turns.banner(status, messages, elsewhere),
+        elsewhere=elsewhere,
         beside=_beside(window, statuses, now=now, query=query),
     )
 

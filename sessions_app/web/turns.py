@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from django.db.models import Q
+
 from sessions_app import sessions
-from sessions_app.models import MessagePart, SessionMessage
+from sessions_app.models import MessagePart, Session, SessionMessage
 from sessions_app.sessions import shapes as core
 from sessions_app.web import calls, cards, words
 
@@ -89,12 +91,28 @@ def _weight_of_part(part: MessagePart) -> int:
     return CALL_MARKUP + min(len(part.output or part.error) + len(part.raw_input), 2 * calls.SHOWN_CHARACTERS)
 
 
-def banner(status: Shape, messages: Sequence[Shape]) -> Banner:
+def elsewhere(session: Session, status: Shape, messages: Sequence[Shape]) -> list[Shape]:
+    """The cards of what is unknown and undecided in messages that the page does not show.
+
+    They are on an earlier page, or hidden by going back: what happened outside is as unknown as before.
+    """
+    shown = {card["id"] for message in messages for card in _cards(message)}
+    attempts = [each for each in status["unknown"]["attempts"] if each not in shown]
+    tools = [each for each in status["unknown"]["tools"] if each not in shown]
+    if not attempts and not tools:
+        return []
+    holding = SessionMessage.objects.filter(Q(attempts__in=attempts) | Q(parts__in=tools), session=session)
+    rows = sessions.with_contents(SessionMessage.objects.filter(pk__in=holding.values("pk"))).order_by("seq")
+    found = (card for message in shapes(list(rows), has_newest=False) for card in _cards(message))
+    return [card for card in found if card["id"] in (*attempts, *tools)]
+
+
+def banner(status: Shape, messages: Sequence[Shape], elsewhere: Sequence[Shape]) -> Banner:
     """Nothing while the session goes on by itself, or where policy leaves what is unknown alone."""
     if status["state"] not in ("needs_decision", "waiting"):
         return Banner(words="", first="")
     open_ones = [*status["unknown"]["attempts"], *status["unknown"]["tools"], *status["waiting"]]
-    shown = (card["id"] for message in messages for card in _cards(message))
+    shown = (card["id"] for card in (*elsewhere, *(card for message in messages for card in _cards(message))))
     return Banner(
         words=cards.banner(len(open_ones)), first=next((each for each in shown if each in open_ones), "")
     )

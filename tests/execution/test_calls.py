@@ -681,6 +681,66 @@ def test_what_may_repeat_an_unknown_effect_waits_for_a_person(
         assert len(bench.entered) == 2
 
 
+def test_a_waiting_call_shows_its_like_that_became_unknown_after_it_was_asked_about(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    async def first_is_lost(given: Input, context: ToolContext) -> str:
+        if len(bench.entered) == 1:
+            raise OutcomeUnknown("lost")
+        return "sent"
+
+    bench.add("mail", first_is_lost)
+    ask_about("mail")
+    provider.scripts = [calls(("mail", {"to": "a"}), ("mail", {"to": "a"})), answers("done")]
+    chat.say("Go")
+    until(lambda: len(chat.status().waiting) == 2)
+    first, second = parts(chat)
+
+    decide(chat, first.pk, "approve")
+    coordinator.hand_over(chat.id)
+
+    until(lambda: parts(chat)[0].unknown_at is not None)
+    assert (parts(chat)[1].approval_reason, parts(chat)[1].earlier) == ("duplicate", first.pk)
+    decide(chat, second.pk, "approve")
+    coordinator.hand_over(chat.id)
+    chat.settled()
+    assert len(bench.entered) == 2
+
+
+def test_a_call_that_was_approved_before_its_like_became_unknown_is_asked_about_again(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    gate = Gate()
+
+    async def first_is_lost(given: Input, context: ToolContext) -> str:
+        if len(bench.entered) == 1:
+            await gate.wait()
+            raise OutcomeUnknown("lost")
+        return "sent"
+
+    bench.add("mail", first_is_lost)
+    ask_about("mail")
+    provider.scripts = [calls(("mail", {"to": "a"}), ("mail", {"to": "a"})), answers("done")]
+    chat.say("Go")
+    until(lambda: len(chat.status().waiting) == 2)
+    first, second = parts(chat)
+    decide(chat, first.pk, "approve")
+    coordinator.hand_over(chat.id)
+    until(lambda: gate.reached)
+    decide(chat, second.pk, "approve")
+
+    gate.open()
+
+    until(lambda: chat.status().waiting == (second.pk,) and chat.row.owner_id is None)
+    again = parts(chat)[1]
+    assert (again.approval_reason, again.earlier, again.decision) == ("duplicate", first.pk, None)
+    assert len(bench.entered) == 1
+    decide(chat, second.pk, "approve")
+    coordinator.hand_over(chat.id)
+    chat.settled()
+    assert len(bench.entered) == 2
+
+
 # Stop, loss and doubt
 
 
@@ -880,7 +940,13 @@ def test_a_worker_that_lost_the_session_in_its_doubt_enters_nothing(
     from sessions_app import ownership
 
     doubt = False
-    monkeypatch.setattr(ownership.Registration, "is_in_doubt", lambda self: doubt)
+    waiting: list[bool] = []
+
+    def is_in_doubt(self: ownership.Registration) -> bool:
+        waiting.extend([True] * doubt)
+        return doubt
+
+    monkeypatch.setattr(ownership.Registration, "is_in_doubt", is_in_doubt)
     bench.add("mail")
 
     async def doubtful(call: Call) -> AsyncGenerator[port.Item]:
@@ -892,7 +958,8 @@ def test_a_worker_that_lost_the_session_in_its_doubt_enters_nothing(
 
     provider.scripts = [doubtful]
     chat.say("Go")
-    until(lambda: [part.state for part in parts(chat)] == ["running"])
+    until(lambda: waiting, what="the call waits for certainty")
+    assert [part.state for part in parts(chat)] == ["running"]
     Session.objects.filter(pk=chat.id).update(fence=100)
 
     doubt = False

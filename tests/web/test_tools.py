@@ -3,8 +3,12 @@
 import json
 
 from django.test import Client
+from django.utils import timezone
 
+from recovery import decisions
+from sessions_app import sessions
 from sessions_app.web import calls
+from tests.support import world
 from tests.web.conftest import Page, parsed
 from tests.web.conversations import Conversation
 
@@ -176,6 +180,40 @@ def test_an_unknown_attempt_that_a_newer_turn_left_behind_can_only_be_abandoned(
     conversation.promote()
 
     assert _choices(look(browser, conversation)) == ["Abandon"]
+
+
+def test_what_is_unknown_in_a_message_that_was_hidden_can_still_be_decided(
+    browser: Client, conversation: Conversation
+) -> None:
+    question = conversation.prompt("mail him")
+    conversation.promote()
+    message = conversation.begin_answer()
+    call = conversation.begin_call(message, "send_mail")
+    conversation.enter(message, call, {})
+    conversation.fail_call(message, call, "Tool execution interrupted", unknown=True)
+    attempt = conversation.lose_attempt(message)
+    conversation.fail(message, outcome="unknown", reason="crash")
+    session_id, now = conversation.session_id, timezone.now()
+    world.change(session_id, owner_id=None, owed_at=None)
+    sessions.edit_and_resend(session_id=session_id, message_id=question, text="call him", now=now)
+    conversation.promote()
+    conversation.end_answer(conversation.begin_answer())
+    world.change(session_id, owner_id=None, owed_at=None)
+
+    page = look(browser, conversation)
+
+    assert page.text(data_slot="banner-words") == "2 items need your decision"
+    assert _labels(page) == []
+    assert page.text(inside=call, data_slot="card-title") == "Whether send_mail had its effect is not known"
+    assert _choices(page) == ["Mark as done…", "Mark as not done", "Abandon"]
+    assert ("href", f"#{call}") in page.attributes
+
+    decisions.decide_call(session_id=session_id, call_id=call, action="mark_not_done", by="ann", now=now)
+    decisions.decide_attempt(session_id=session_id, attempt_id=attempt, action="abandon", by="ann", now=now)
+
+    page = look(browser, conversation)
+    assert page.text(data_slot="banner-words") == ""
+    assert page.text(data_slot="elsewhere") == ""
 
 
 def test_a_decided_attempt_is_one_line_and_policy_is_not_a_person(

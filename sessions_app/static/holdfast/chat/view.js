@@ -374,11 +374,24 @@ export class View {
     const open = undecided(this.state);
     say(slot(this.root, "banner-words"), bannerWords(open.length, this.words));
     slot(this.root, "banner").hidden = open.length === 0;
-    const shown = this.transcript.querySelectorAll('[data-slot="card"][data-decided="false"]');
+    this.#showElsewhere();
+    const shown = this.root.querySelectorAll('[data-slot="card"][data-decided="false"]');
     const first = Array.from(shown).find(({ id }) => open.includes(id));
     const link = slot(this.root, "banner-first");
-    link.hidden = first === undefined;
-    link.href = `#${first?.id ?? ""}`;
+    link.hidden = open.length === 0;
+    // What was hidden while the page stood open comes up with the page.
+    link.href = first === undefined ? location.pathname : `#${first.id}`;
+  }
+
+  /** Of what is not in the transcript of this page only that remains which nobody decided. */
+  #showElsewhere() {
+    const elsewhere = slot(this.root, "elsewhere");
+    if (elsewhere === null || this.state.status === null) return;
+    const { attempts, tools } = this.state.status.unknown;
+    for (const card of elsewhere.querySelectorAll("[data-card]")) {
+      if (![...attempts, ...tools].includes(card.id)) card.remove();
+    }
+    elsewhere.hidden = elsewhere.querySelector("[data-card]") === null;
   }
 
   /** What counts down. */
