@@ -2,7 +2,7 @@
 
 from django.db import models
 
-from sessions_app.models.fields import NAME_LENGTH, identity, of_user, word
+from sessions_app.models.fields import NAME_LENGTH, UNDECIDED, identity, of_user, word
 from sessions_app.models.messages import SessionMessage
 from sessions_app.models.sessions import Session
 
@@ -50,10 +50,9 @@ class ProviderAttempt(models.Model):
                 name="attempt_unsettled",
                 condition=models.Q(settled_at__isnull=True, unknown_at__isnull=True),
             ),
+            models.Index(fields=["session"], name="attempt_undecided", condition=UNDECIDED),
             models.Index(
-                fields=["session"],
-                name="attempt_undecided",
-                condition=models.Q(unknown_at__isnull=False, decided_at__isnull=True),
+                fields=["user", "-prepared_at", "-id"], name="attempt_undecided_of_user", condition=UNDECIDED
             ),
         ]
 

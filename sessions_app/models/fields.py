@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 NAME_LENGTH: Final = 200
 
+UNDECIDED: Final = models.Q(unknown_at__isnull=False, decided_at__isnull=True)
+"""An outcome that is not known and was not decided on. Queries say it with this very condition: an index that
+holds only such rows is used for nothing else."""
+
 
 def identity(**options: Any) -> "models.CharField[str, str]":
     """A prefixed id as primary key."""

@@ -1,10 +1,23 @@
 """The transcript: messages, their parts, and the text so far of parts that are open."""
 
+from typing import Final
+
 from django.db import models
 
 from schema.ids import MAX_LENGTH
-from sessions_app.models.fields import NAME_LENGTH, identity, of_user, position, position_or_none, word
+from sessions_app.models.fields import (
+    NAME_LENGTH,
+    UNDECIDED,
+    identity,
+    of_user,
+    position,
+    position_or_none,
+    word,
+)
 from sessions_app.models.sessions import Session
+
+WAITING: Final = models.Q(ended_at__isnull=True, approval="waiting")
+"""A call that waits for a person's answer."""
 
 
 class SessionMessage(models.Model):
@@ -94,6 +107,11 @@ class MessagePart(models.Model):
             models.Index(fields=["session", "started_at"], name="part_list"),
             models.Index(
                 fields=["user", "-started_at", "-id"], name="call_of_user", condition=models.Q(kind="tool")
+            ),
+            models.Index(
+                fields=["user", "-started_at", "-id"],
+                name="call_undecided_of_user",
+                condition=UNDECIDED | WAITING,
             ),
             models.Index(
                 fields=["session"], name="part_unfinished", condition=models.Q(ended_at__isnull=True)

@@ -6,12 +6,11 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q
 
 from sessions_app.models import Agent, MessagePart, ProviderAttempt, Session
+from sessions_app.models.fields import UNDECIDED
+from sessions_app.models.messages import WAITING
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
-
-_UNDECIDED = Q(unknown_at__isnull=False, decided_at=None)
-_WAITING = Q(ended_at=None, approval="waiting")
 
 
 def needing_decision(rows: "QuerySet[Session]", wanted: bool = True) -> "QuerySet[Session]":
@@ -19,10 +18,10 @@ def needing_decision(rows: "QuerySet[Session]", wanted: bool = True) -> "QuerySe
 
     While a provider is to be asked first, nothing is left to people.
     """
-    attempts = ProviderAttempt.objects.filter(_UNDECIDED, session_id=OuterRef("pk"), purpose="step")
+    attempts = ProviderAttempt.objects.filter(UNDECIDED, session_id=OuterRef("pk"), purpose="step")
     calls = MessagePart.objects.filter(session_id=OuterRef("pk"))
-    unknown = Q(inquiry="") & (Exists(attempts) | Exists(calls.filter(_UNDECIDED)))
-    needs = Q(owner=None) & ~Exists(calls.filter(_WAITING)) & (Q(parked=True) | (_asks() & unknown))
+    unknown = Q(inquiry="") & (Exists(attempts) | Exists(calls.filter(UNDECIDED)))
+    needs = Q(owner=None) & ~Exists(calls.filter(WAITING)) & (Q(parked=True) | (_asks() & unknown))
     return rows.filter(needs if wanted else ~needs)
 
 
@@ -38,21 +37,21 @@ def _asks() -> Q:
 
 def undecided(rows: "QuerySet[ProviderAttempt]", wanted: bool = True) -> "QuerySet[ProviderAttempt]":
     """The attempts whose outcome is unknown and not decided, or all others."""
-    needs = _UNDECIDED & Q(purpose="step")
+    needs = UNDECIDED & Q(purpose="step")
     return rows.filter(needs if wanted else ~needs)
 
 
 def unknown_calls(rows: "QuerySet[MessagePart]") -> "QuerySet[MessagePart]":
     """The calls whose outcome is unknown and not decided."""
-    return rows.filter(_UNDECIDED)
+    return rows.filter(UNDECIDED)
 
 
 def waiting_calls(rows: "QuerySet[MessagePart]") -> "QuerySet[MessagePart]":
     """The calls that wait for an approval."""
-    return rows.filter(_WAITING)
+    return rows.filter(WAITING)
 
 
 def undecided_calls(rows: "QuerySet[MessagePart]", wanted: bool = True) -> "QuerySet[MessagePart]":
     """The calls that wait for an approval or whose outcome is unknown and not decided, or all others."""
-    needs = _UNDECIDED | _WAITING
+    needs = UNDECIDED | WAITING
     return rows.filter(needs if wanted else ~needs)

@@ -60,6 +60,18 @@ def test_a_list_of_all_that_is_a_users_sorts_nothing(ann: Caller, path: str) -> 
 
 
 @pytest.mark.parametrize("path", LISTS)
+def test_what_needs_a_decision_is_found_among_any_number_of_others(ann: Caller, path: str) -> None:
+    fill(ann.user_id)
+
+    plan = plan_of(lambda: ann.get(f"{path}?needs_decision=true"), "ORDER BY")
+
+    if connection.vendor == "sqlite":
+        assert "undecided_of_user" in plan, plan
+    assert "TEMP B-TREE" not in plan, plan
+    assert "Sort" not in plan, plan
+
+
+@pytest.mark.parametrize("path", LISTS)
 def test_pages_give_each_once_and_only_what_is_ones_own(ann: Caller, bob: Caller, path: str) -> None:
     fill(ann.user_id)
     fill(bob.user_id)
