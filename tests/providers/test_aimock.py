@@ -27,7 +27,16 @@ def started(tmp_path_factory: pytest.TempPathFactory) -> Iterator[aimock.Mock]:
 
 
 @pytest.fixture
-def mock(started: aimock.Mock) -> aimock.Mock:
+def mock(started: aimock.Mock, monkeypatch: pytest.MonkeyPatch) -> Iterator[aimock.Mock]:
+    """The mock with its fixtures. In the end it has seen one request for each attempt, whatever came of it."""
+    attempts: list[port.ModelRequest] = []
+    stream = RemoteProvider.stream
+
+    def counted(self: Any, request: port.ModelRequest, phases: port.Phases) -> Any:
+        attempts.append(request)
+        return stream(self, request, phases)
+
+    monkeypatch.setattr(RemoteProvider, "stream", counted)
     started.reset()
     started.add(match={"userMessage": "cut"}, response={"content": TEXT}, truncateAfterChunks=2)
     started.add(match={"userMessage": "think"}, response={"content": TEXT, "reasoning": "A plan."})
@@ -35,7 +44,9 @@ def mock(started: aimock.Mock) -> aimock.Mock:
     call = {"name": "add", "arguments": {"a": 1}, "id": "call_x"}
     started.add(match={"userMessage": "add"}, response={"toolCalls": [call, call | {"id": "call_y"}]})
     started.add(match={"userMessage": "hello"}, response={"content": TEXT})
-    return started
+    yield started
+    assert attempts
+    assert len(started.journal()) == len(attempts)
 
 
 Make = Callable[[str], port.Provider]
