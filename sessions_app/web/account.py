@@ -43,6 +43,7 @@ def too_many_failures(request: HttpRequest, *_: Any) -> HttpResponse:
     answer = render(request, "account/too_many_failures.html", context, status=429)
     answer["Retry-After"] = str(seconds)
     answer["Content-Security-Policy"] = POLICY
+    answer["Cache-Control"] = "no-store"
     return answer
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from axes.models import AccessAttempt
 from django.contrib.auth.models import User
-from django.test import Client
+from django.test import AsyncClient, Client
 from django.utils import timezone
 
 from sessions_app import figures
@@ -39,6 +39,16 @@ def test_after_too_many_failures_even_the_right_password_waits(ann: User) -> Non
     assert "sessionid" not in answer.cookies
     figures.store()
     assert figures.read()["throttled"]["sign_in"] >= 1
+
+
+@pytest.mark.django_db(transaction=True)
+async def test_it_is_the_same_as_the_web_server_runs_it() -> None:
+    form = {"username": "nobody", "password": WRONG}
+    answers = [await AsyncClient().post("/admin/login/", form) for _ in range(3)]
+
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert answers[-1]["Retry-After"] == "900"
+    assert answers[-1]["Cache-Control"] == "no-store"
 
 
 def test_the_owner_of_the_name_gets_in_from_elsewhere_and_others_from_there(ann: User, bob: User) -> None:
