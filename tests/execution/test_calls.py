@@ -3,13 +3,14 @@
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from django.utils import timezone
 
 from schema.problems import AlreadyDecided, NotWaiting, Superseded
-from sessions_app import sessions
+from sessions_app import ownership, sessions
 from sessions_app.execution import coordinator, stages
 from sessions_app.history import verdicts
 from sessions_app.live import nudge
@@ -874,95 +875,77 @@ def test_a_stop_while_a_call_runs_leaves_no_question_behind(
         decide(chat, mail.pk, "approve")
 
 
-def test_a_worker_in_doubt_enters_nothing(
-    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from sessions_app import ownership
+@dataclass
+class Doubt:
+    """Whether the worker is in doubt, and whether anybody waited for the end of it."""
 
-    doubt = False
-    monkeypatch.setattr(ownership.Registration, "is_in_doubt", lambda self: doubt)
-    bench.add("mail")
+    is_there: bool = False
+    was_met: bool = False
 
-    async def doubtful(call: Call) -> AsyncGenerator[port.Item]:
-        nonlocal doubt
+    def meet(self) -> bool:
+        self.was_met = self.was_met or self.is_there
+        return self.is_there
+
+    async def calling(self, call: Call) -> AsyncGenerator[port.Item]:
+        """An answer with one call, after which the worker is in doubt."""
         async for item in calls(("mail", {}))(call):
             if isinstance(item, port.Finished):
-                doubt = True
+                self.is_there = True
             yield item
 
-    provider.scripts = [doubtful, answers("done")]
+
+@pytest.fixture
+def doubt(monkeypatch: pytest.MonkeyPatch, bench: Bench) -> Doubt:
+    doubt = Doubt()
+    monkeypatch.setattr(ownership.Registration, "is_in_doubt", lambda _: doubt.meet())
+    bench.add("mail")
+    return doubt
+
+
+def test_a_worker_in_doubt_enters_nothing(
+    chat: Chat, provider: StubProvider, bench: Bench, doubt: Doubt
+) -> None:
+    provider.scripts = [doubt.calling, answers("done")]
     chat.say("Go")
-    until(lambda: [part.state for part in parts(chat)] == ["running"], what="the call to be written")
+    until(lambda: doubt.was_met, what="the call waits for certainty")
     beats = WorkerRow.objects.get().heartbeat_count
     until(lambda: WorkerRow.objects.get().heartbeat_count > beats + 1)
+    assert [part.state for part in parts(chat)] == ["running"]
     assert bench.entered == []
 
-    doubt = False
+    doubt.is_there = False
 
     chat.settled()
     assert bench.names == ["mail"]
 
 
 def test_a_call_that_was_told_to_end_before_it_was_entered_was_not_run(
-    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker, monkeypatch: pytest.MonkeyPatch
+    chat: Chat, provider: StubProvider, bench: Bench, doubt: Doubt
 ) -> None:
-    from sessions_app import ownership
-
-    doubt = False
-    monkeypatch.setattr(ownership.Registration, "is_in_doubt", lambda self: doubt)
-    bench.add("mail")
-
-    async def doubtful(call: Call) -> AsyncGenerator[port.Item]:
-        nonlocal doubt
-        async for item in calls(("mail", {}))(call):
-            if isinstance(item, port.Finished):
-                doubt = True
-            yield item
-
-    provider.scripts = [doubtful, answers("done")]
+    provider.scripts = [doubt.calling, answers("done")]
     chat.say("Go")
-    until(lambda: [part.state for part in parts(chat)] == ["running"])
+    until(lambda: doubt.was_met, what="the call waits for certainty")
 
     chat.stop()
 
     assert chat.settled().state == "idle"
     (call,) = parts(chat)
     assert (bench.entered, call.state, call.error, call.unknown_at) == ([], "error", INTERRUPTED, None)
-    doubt = False
+    doubt.is_there = False
     chat.say("Well?")
     chat.settled()
     assert results(provider, 1) == [verdicts.NOT_RUN]
 
 
 def test_a_worker_that_lost_the_session_in_its_doubt_enters_nothing(
-    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker, monkeypatch: pytest.MonkeyPatch
+    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker, doubt: Doubt
 ) -> None:
-    from sessions_app import ownership
-
-    doubt = False
-    waiting: list[bool] = []
-
-    def is_in_doubt(self: ownership.Registration) -> bool:
-        waiting.extend([True] * doubt)
-        return doubt
-
-    monkeypatch.setattr(ownership.Registration, "is_in_doubt", is_in_doubt)
-    bench.add("mail")
-
-    async def doubtful(call: Call) -> AsyncGenerator[port.Item]:
-        nonlocal doubt
-        async for item in calls(("mail", {}))(call):
-            if isinstance(item, port.Finished):
-                doubt = True
-            yield item
-
-    provider.scripts = [doubtful]
+    provider.scripts = [doubt.calling]
     chat.say("Go")
-    until(lambda: waiting, what="the call waits for certainty")
-    assert [part.state for part in parts(chat)] == ["running"]
+    until(lambda: doubt.was_met, what="the call waits for certainty")
     Session.objects.filter(pk=chat.id).update(fence=100)
 
-    doubt = False
+    doubt.is_there = False
 
     until(lambda: not worker.running.drains)
     assert bench.entered == []

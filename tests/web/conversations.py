@@ -6,32 +6,8 @@ from typing import Any, Literal
 
 from django.utils import timezone
 
+from schema import events
 from schema.attempts import AttemptError, ErrorClass, Reason, StepError
-from schema.events import (
-    AttemptDecided,
-    AttemptDispatched,
-    AttemptPrepared,
-    AttemptResponseStarted,
-    AttemptUnknown,
-    EventData,
-    ReasoningEnded,
-    ReasoningStarted,
-    RetryScheduled,
-    StepEnded,
-    StepFailed,
-    StepStarted,
-    TextEnded,
-    TextStarted,
-    ToolApprovalDecided,
-    ToolApprovalRequested,
-    ToolCalled,
-    ToolDecided,
-    ToolFailed,
-    ToolInputEnded,
-    ToolInputStarted,
-    ToolProgress,
-    ToolSucceeded,
-)
 from sessions_app import identity, inbox, log, sessions
 from sessions_app.models import PartCheckpoint
 
@@ -55,30 +31,30 @@ class Conversation:
     def begin_answer(self) -> str:
         message = identity.new_message_id()
         with log.session_transaction(self.session_id, now=_now()) as tx:
-            tx.append(StepStarted(message=message, agent="default", model="demo:scripted", step=1))
+            tx.append(events.StepStarted(message=message, agent="default", model="demo:scripted", step=1))
         return message
 
     def begin_text(self, message: str, so_far: str = "", *, index: int = 0) -> str:
         part = identity.new_part_id()
         with log.session_transaction(self.session_id, now=_now()) as tx:
-            tx.append(TextStarted(message=message, part=part, index=index))
+            tx.append(events.TextStarted(message=message, part=part, index=index))
             if so_far:
                 PartCheckpoint.objects.create(part_id=part, fence=tx.session.fence, text=so_far)
         return part
 
     def end_text(self, message: str, part: str, text: str) -> None:
         with log.session_transaction(self.session_id, now=_now()) as tx:
-            tx.append(TextEnded(message=message, part=part, text=text))
+            tx.append(events.TextEnded(message=message, part=part, text=text))
 
     def reason(self, message: str, text: str, *, index: int = 0) -> None:
         part = identity.new_part_id()
         with log.session_transaction(self.session_id, now=_now()) as tx:
-            tx.append(ReasoningStarted(message=message, part=part, index=index))
-            tx.append(ReasoningEnded(message=message, part=part, text=text, complete=True))
+            tx.append(events.ReasoningStarted(message=message, part=part, index=index))
+            tx.append(events.ReasoningEnded(message=message, part=part, text=text, complete=True))
 
     def end_answer(self, message: str, *, finish: str = "stop") -> None:
         with log.session_transaction(self.session_id, now=_now()) as tx:
-            tx.append(StepEnded(message=message, finish=finish))
+            tx.append(events.StepEnded(message=message, finish=finish))
 
     def fail(
         self,
@@ -91,15 +67,17 @@ class Conversation:
     ) -> None:
         error = StepError(reason=reason, message=detail, error_class=error_class)
         with log.session_transaction(self.session_id, now=_now()) as tx:
-            tx.append(StepFailed(message=message, outcome=outcome, error=error))
+            tx.append(events.StepFailed(message=message, outcome=outcome, error=error))
 
     # --- tool calls
 
     def begin_call(self, message: str, name: str, *, index: int = 0, raw: str = "{}") -> str:
         part = identity.new_part_id()
         self.happen(
-            ToolInputStarted(message=message, part=part, index=index, call_id=f"call_{index}", name=name),
-            ToolInputEnded(message=message, part=part, raw=raw),
+            events.ToolInputStarted(
+                message=message, part=part, index=index, call_id=f"call_{index}", name=name
+            ),
+            events.ToolInputEnded(message=message, part=part, raw=raw),
         )
         return part
 
@@ -113,7 +91,7 @@ class Conversation:
         earlier: str | None = None,
     ) -> None:
         self.happen(
-            ToolApprovalRequested(
+            events.ToolApprovalRequested(
                 message=message,
                 part=part,
                 input=given,
@@ -127,25 +105,29 @@ class Conversation:
     def answer(
         self, message: str, part: str, action: Literal["approve", "deny"], *, reason: str | None = None
     ) -> None:
-        self.happen(ToolApprovalDecided(message=message, part=part, action=action, by="ann", reason=reason))
+        self.happen(
+            events.ToolApprovalDecided(message=message, part=part, action=action, by="ann", reason=reason)
+        )
 
     def enter(self, message: str, part: str, given: dict[str, Any]) -> None:
         self.happen(
-            ToolCalled(message=message, part=part, input=given, input_digest="d", effect="side_effect")
+            events.ToolCalled(message=message, part=part, input=given, input_digest="d", effect="side_effect")
         )
 
     def progress(self, message: str, part: str, text: str) -> None:
-        self.happen(ToolProgress(message=message, part=part, text=text))
+        self.happen(events.ToolProgress(message=message, part=part, text=text))
 
     def succeed(self, message: str, part: str, output: str) -> None:
-        self.happen(ToolSucceeded(message=message, part=part, output=output))
+        self.happen(events.ToolSucceeded(message=message, part=part, output=output))
 
     def fail_call(self, message: str, part: str, error: str, *, unknown: bool = False) -> None:
-        self.happen(ToolFailed(message=message, part=part, error=error, unknown=unknown))
+        self.happen(events.ToolFailed(message=message, part=part, error=error, unknown=unknown))
 
     def mark(self, message: str, part: str, *, reason: str | None = None) -> None:
         self.happen(
-            ToolDecided(message=message, part=part, action="mark_done", by="ann", policy=False, reason=reason)
+            events.ToolDecided(
+                message=message, part=part, action="mark_done", by="ann", policy=False, reason=reason
+            )
         )
 
     def call(self, message: str, name: str, *, given: dict[str, Any], output: str, index: int = 0) -> str:
@@ -161,7 +143,7 @@ class Conversation:
         """An attempt of the message whose outcome is unknown."""
         attempt = identity.new_attempt_id()
         self.happen(
-            AttemptPrepared(
+            events.AttemptPrepared(
                 attempt=attempt,
                 message=message,
                 purpose="step",
@@ -170,14 +152,14 @@ class Conversation:
                 model="scripted",
                 request_digest="d",
             ),
-            AttemptDispatched(attempt=attempt, message=message),
+            events.AttemptDispatched(attempt=attempt, message=message),
         )
         if answered:
-            self.happen(AttemptResponseStarted(attempt=attempt, message=message, status=200))
+            self.happen(events.AttemptResponseStarted(attempt=attempt, message=message, status=200))
         error = AttemptError(
             error_class="partial" if answered else "ambiguous", reason=reason, message="lost"
         )
-        self.happen(AttemptUnknown(attempt=attempt, message=message, error=error))
+        self.happen(events.AttemptUnknown(attempt=attempt, message=message, error=error))
         return attempt
 
     def decide(
@@ -190,15 +172,15 @@ class Conversation:
         reason: str | None = None,
     ) -> None:
         self.happen(
-            AttemptDecided(
+            events.AttemptDecided(
                 attempt=attempt, message=message, action=action, by="ann", policy=policy, reason=reason
             )
         )
 
     def schedule_retry(self, message: str, *, attempt: int, at: str, reason: str) -> None:
-        self.happen(RetryScheduled(message=message, attempt=attempt, at=at, reason=reason))
+        self.happen(events.RetryScheduled(message=message, attempt=attempt, at=at, reason=reason))
 
-    def happen(self, *facts: EventData) -> None:
+    def happen(self, *facts: events.EventData) -> None:
         with log.session_transaction(self.session_id, now=_now()) as tx:
             for fact in facts:
                 tx.append(fact)
