@@ -44,6 +44,8 @@ class Keyset(ChangeList):
         self.full_result_count = None
         self.show_full_result_count = False
         self.can_show_all = self.multi_page = False
+        # Without a count nobody knows that there is nothing to act on.
+        self.show_admin_actions = True
 
 
 def _before(model: type[Model], columns: list[str], values: list[str]) -> Q:

@@ -111,6 +111,16 @@ def test_one_that_is_refused_does_not_stop_the_others(browser: Client, administr
     assert success == f"{free}: decided, retry."
 
 
+def test_the_list_offers_what_can_be_done_with_chosen_rows(browser: Client, administrator: User) -> None:
+    unknown(administrator.pk)
+
+    page = browser.get(list_of(ProviderAttempt)).content.decode()
+
+    assert 'id="action-toggle"' in page
+    for action in ("abandon", "retry", "ask"):
+        assert f'<option value="{action}">' in page
+
+
 def test_only_those_who_may_decide(administrator: User) -> None:
     attempt = unknown(administrator.pk)
     looker = Client()

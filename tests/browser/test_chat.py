@@ -293,7 +293,7 @@ def test_the_list_of_chats_opens_over_the_page_on_a_phone(
     phone.page.get_by_role("link", name="Show the list of chats").click()
     expect(chats).to_be_visible()
     assert phone.page.evaluate("() => window.notReloaded")
-    phone.page.mouse.click(370, 400)
+    phone.page.locator(".scrim").click()
 
     expect(chats).to_be_hidden()
     assert phone.page.evaluate("() => document.documentElement.scrollWidth") <= 390

@@ -41,7 +41,8 @@ def test_the_page_tells_the_loss_and_shows_the_continuation_without_a_reload(
     expect(person.answers).to_have_count(2, timeout=60_000)
     person.wait_for_answer(2)
     first, second = _texts(person)
-    assert f"{first} {second}" == " ".join(map(str, range(1, 121)))
+    # Before its first checkpoint nothing of the text is kept.
+    assert f"{first} {second}".strip() == " ".join(map(str, range(1, 121)))
     said = person.answers.first.locator("[data-slot=card-title]")
     expect(said).to_have_text("Left unknown, and the answer went on")
     expect(person.page.get_by_text("The answer was interrupted and goes on here")).to_be_visible()
