@@ -94,6 +94,7 @@ def test_the_attempt_of_another_user_does_not_exist(ann: Caller, bob: Caller, se
 
 
 @pytest.mark.rows_of_its_own
+@pytest.mark.rows_of_its_own
 def test_of_many_unknown_attempts_each_provider_is_looked_up_once(ann: Caller, session_id: str) -> None:
     def statements() -> int:
         ProviderAttempt.objects.update(provider="ours", provider_response_id="resp_1")

@@ -18,7 +18,8 @@ from sessions_app.models import Session, SessionNote, Tombstone, ToolOverflow
 from tests.recovery import losses
 from tests.support import world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+# Sessions are made old in their rows alone.
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.rows_of_its_own]
 
 PROBE = "probe-5f1c"
 

@@ -100,6 +100,7 @@ def test_what_waits_is_marked_before_what_failed(browser: Client, conversation: 
 
 
 @pytest.mark.rows_of_its_own
+@pytest.mark.rows_of_its_own
 def test_a_search_finds_nothing_of_another_user(browser: Client, bob: User) -> None:
     theirs = conversations.begin(bob.pk, title="secret plans")
     Session.objects.filter(pk=theirs.session_id).update(pinned=True)
