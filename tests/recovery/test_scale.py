@@ -13,7 +13,7 @@ from sessions_app.models import Session, Worker
 from tests.recovery import crowds, losses
 from tests.support import world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.rows_of_its_own]
 
 HANDFUL: Final = 8
 AT_REST: Final = 1000
