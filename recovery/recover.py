@@ -1,7 +1,6 @@
 """Recovering one orphan: counted, claimed, settled, handed back to the normal path."""
 
 import logging
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -15,7 +14,7 @@ from schema.events import RecoveryClaimed, RecoveryFound
 from sessions_app import identity, inbox, ownership
 from sessions_app.live import wakes
 from sessions_app.log import SessionGone, SessionTransaction, session_transaction
-from sessions_app.models import Session, Worker
+from sessions_app.models import Session, SessionMessage, Worker
 
 logger = logging.getLogger(__name__)
 
@@ -110,14 +109,37 @@ def _weight(orphan: Discovered, session: Session, *, worker_id: str | None) -> i
     """
     if worker_id is not None and session.recovering_id == worker_id:
         return 0
-    return 0 if orphan.is_bystander and session.recovering_id is None else 1
+    is_spared = orphan.is_bystander and session.recovering_id is None and _losses(session) < _most_spared()
+    return 0 if is_spared else 1
+
+
+def _most_spared() -> int:
+    """How often somebody else's tool may be blamed: a session can kill its worker without a tool, too."""
+    return 3 * settings.HOLDFAST_RECOVERY_BUDGET
+
+
+def _losses(session: Session) -> int:
+    """How often the session lost its owner since a person last said something that was read."""
+    said = SessionMessage.objects.filter(session_id=session.pk, type="user").order_by("-seq")
+    since = said.values_list("seq", flat=True).first() or 0
+    return RecoveryClaim.objects.filter(session_id=session.pk, boundary_seq__gt=since).count()
 
 
 def _leave_to_others(orphan: Discovered, *, worker_id: str | None, now: datetime) -> None:
-    """A recovery that failed is over: whoever looks next may try, and names the session too."""
-    with suppress(SessionGone), session_transaction(orphan.session_id, now=now) as tx:
-        if tx.session.recovering_id == worker_id:
-            tx.set(recovering_id=None)
+    """A recovery that failed is over: whoever looks next may try, and names the session too.
+
+    A row that cannot be read cannot be given back either, and stops nobody else's.
+    """
+    try:
+        with session_transaction(orphan.session_id, now=now) as tx:
+            if tx.session.recovering_id == worker_id:
+                tx.set(recovering_id=None)
+    except (OperationalError, InterfaceError):
+        raise
+    except SessionGone:
+        return
+    except Exception:
+        logger.exception("recovery.not_given_back", extra={"session": orphan.session_id})
 
 
 def _is_being_recovered(session: Session, *, worker_id: str | None, now: datetime) -> bool:

@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from datetime import datetime, timedelta
 
+from django.db import InterfaceError, OperationalError
+
 from recovery import discovery, plan
 from recovery.recover import Discovered, Recovered, recover
 from sessions_app import inbox
@@ -74,6 +76,10 @@ def wake_due(*, now: datetime, only: Collection[str] = (), spent_before: datetim
                 woken.append(session_id)
         except SessionGone:
             continue
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception:
+            logger.exception("recovery.wake_failed", extra={"session": session_id})
     return woken
 
 

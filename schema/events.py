@@ -278,11 +278,14 @@ class AttemptDispatched(EventData):
 
 
 class AttemptResponseStarted(EventData):
+    """Headers arrived, at that time; the event may be stored a moment later, with the first output."""
+
     type = "attempt.response_started"
     attempt: str
     message: str | None = None
     status: int
     provider_request_id: str | None = None
+    at: str | None = None
 
 
 class AttemptIdentified(EventData):

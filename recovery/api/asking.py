@@ -23,10 +23,16 @@ class AskAboutAttempt(OfAttempt):
         answers={202: views.AttemptWithFacts},
         refusals=(NotUnknown, CannotAsk),
     )
-    def post(self, *, attempt_id: str) -> HttpResponse:
-        inquiries.ask_about_attempt(session_id=self.row.session_id, attempt_id=attempt_id, now=timezone.now())
-        self.row.refresh_from_db()
-        return answers.json(with_facts(self.row), status=202)
+    def post(self, *, attempt_id: str) -> Coroutine[Any, Any, HttpResponse]:
+        look = inquiries.about_attempt(
+            session_id=self.row.session_id, attempt_id=attempt_id, now=timezone.now()
+        )
+
+        def answer() -> HttpResponse:
+            self.row.refresh_from_db()
+            return answers.json(with_facts(self.row), status=202)
+
+        return ask(look, answer)
 
 
 class AskAboutCall(OfCall):

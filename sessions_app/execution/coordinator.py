@@ -317,10 +317,15 @@ class Coordinator:
     async def look_for_stop(self, session_id: str) -> None:
         """Serve a nudge: the durable request decides, so a repeated or mistaken nudge does no harm."""
         drain = self.drains.get(session_id)
-        if drain is None or drain.held is None:
-            return
-        if await self.database.run(stages.to_cancel, held=[drain.held]):
-            drain.cancel("user")
+        if drain is not None and drain.held is not None:
+            self._cancel(await self.database.run(stages.to_cancel, held=[drain.held]))
+
+    def _cancel(self, over: set[Held]) -> None:
+        """Cancel what was looked at; a drain that has begun anew meanwhile was not."""
+        for held in over:
+            drain = self.drains.get(held.session_id)
+            if drain is not None and drain.held == held:
+                drain.cancel("user")
 
     async def on_nudge(self, kind: str, session_id: str) -> None:
         if kind == "interrupt":
@@ -364,9 +369,7 @@ class Coordinator:
 
     async def _look_after_own(self) -> None:
         held = [drain.held for drain in self.drains.values() if drain.held is not None]
-        for session_id in await self.heartbeats.run(stages.to_cancel, held=held):
-            if session_id in self.drains:
-                self.drains[session_id].cancel("user")
+        self._cancel(await self.heartbeats.run(stages.to_cancel, held=held))
         owned = await self.heartbeats.run(ownership.owned_sessions, worker_id=self.registration.worker_id)
         strays = {(session_id, fence) for session_id, fence in owned if session_id not in self.drains}
         for session_id, fence in strays & self._strays.keys():

@@ -142,13 +142,14 @@ class Recorder:
             tx.append(AttemptDispatched(attempt=self._attempt_id, message=self.message_id))
         self.is_dispatched = True
 
-    def response_started(self, *, status: int, request_id: str | None) -> None:
+    def response_started(self, *, status: int, request_id: str | None, now: datetime) -> None:
         """Headers arrived. It is stored with the next fact; the caller sees to it when none comes soon."""
         self._arrived = AttemptResponseStarted(
             attempt=self._attempt_id,
             message=self.message_id,
             status=status,
             provider_request_id=request_id,
+            at=now.isoformat().replace("+00:00", "Z"),
         )
         self._has_response = True
 
@@ -243,7 +244,7 @@ class Recorder:
         with self._transaction(now) as tx:
             local = self._local_calls(finished.finish)
             self._end_parts(tx)
-            self._fail_hosted(tx, error=NO_HOSTED_RESULT)
+            self._fail_hosted(tx, is_paused=finished.finish == "paused")
             tx.append(
                 AttemptSettled(
                     attempt=self._attempt_id,
@@ -428,9 +429,16 @@ class Recorder:
     def _fail_calls(self, tx: SessionTransaction) -> bool:
         return tool_calls.fail_unfinished(tx, message_id=self.message_id)
 
-    def _fail_hosted(self, tx: SessionTransaction, *, error: str) -> None:
+    def _fail_hosted(self, tx: SessionTransaction, *, is_paused: bool) -> None:
+        """An answer that its provider paused in a call lost nothing: the model takes it up in the next step."""
         if any(part.hosted for part in self.parts):
-            tool_calls.fail_unfinished(tx, message_id=self.message_id, error=error, only_hosted=True)
+            tool_calls.fail_unfinished(
+                tx,
+                message_id=self.message_id,
+                error=NO_HOSTED_RESULT,
+                only_hosted=True,
+                is_known=is_paused,
+            )
 
     def _unknown(self, error: AttemptError, usage: Usage | None) -> AttemptUnknown:
         return AttemptUnknown(

@@ -147,7 +147,12 @@ def stop(tx: SessionTransaction, *, message: str | None = None) -> bool:
 
 
 def outcome_unknown(tx: SessionTransaction, unknown: hooks.Unknown) -> None:
-    """Let policy decide in this transaction; without one it is left to people, and what waits is held."""
+    """Let policy decide in this transaction; without one it is left to people, and what waits is held.
+
+    Who asked to stop is not answered with a continuation: serving the Stop holds what waits.
+    """
+    if is_asked_to_stop(tx.session):
+        return
     if not hooks.outcome_unknown(tx, unknown):
         inbox.hold_undecided(tx)
 
@@ -338,8 +343,8 @@ def interrupted(
 # Looking
 
 
-def to_cancel(*, held: Sequence[Held]) -> set[str]:
-    """Of these, the sessions whose drain must be cancelled: a Stop waits, or they are lost or deleted."""
+def to_cancel(*, held: Sequence[Held]) -> set[Held]:
+    """Those whose drain must be cancelled: a Stop waits, or they are lost or deleted."""
     rows = Session.objects.filter(pk__in=[each.session_id for each in held]).values_list(
         "pk", "owner_id", "fence", "interrupt_fence"
     )
@@ -348,7 +353,7 @@ def to_cancel(*, held: Sequence[Held]) -> set[str]:
         for session_id, owner_id, fence, interrupt_fence in rows
         if interrupt_fence != fence
     }
-    return {each.session_id for each in held if (each.session_id, each.worker_id, each.fence) not in going_on}
+    return {each for each in held if (each.session_id, each.worker_id, each.fence) not in going_on}
 
 
 def rewake(*, session_id: str, now: datetime) -> None:

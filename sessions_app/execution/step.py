@@ -37,7 +37,7 @@ from sessions_app.providers.port import (
 )
 from sessions_app.providers.scrub import is_storable
 
-JOIN_SECONDS: Final = 0.2
+JOIN_SECONDS: Final = 0.05
 """How long the fact that headers arrived may wait for the first output, to be stored with it."""
 
 
@@ -248,6 +248,9 @@ class Step:
             self.recorder.complete, finished=self._finished, now=now, shutting_down=shutting_down
         )
         self._calls = calls.Calls(self.recorder, control=self._control, database=self._database)
+        if self._control.stop_reason is not None:
+            # It came while the end of the answer was stored, when there was no stream and no call to cancel.
+            self._calls.cancel()
         return await self._calls.run(following)
 
     async def _stopped(self) -> bool:
@@ -286,7 +289,7 @@ class Step:
         self, *, status: int, request_id: str | None, headers: Mapping[str, str]
     ) -> None:
         """Most answers begin right after their headers: one transaction holds both, if it does not last."""
-        self.recorder.response_started(status=status, request_id=request_id)
+        self.recorder.response_started(status=status, request_id=request_id, now=timezone.now())
         self._storing = asyncio.ensure_future(self._store_response())
         self._storing.add_done_callback(_look_at)
 

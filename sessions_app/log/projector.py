@@ -547,8 +547,8 @@ def _response_started(target: Target, event: events.AttemptResponseStarted, seq:
     _move(
         target,
         event,
-        ("dispatched",),
-        headers_at=at,
+        ("dispatched", "streaming"),
+        headers_at=at if event.at is None else datetime.fromisoformat(event.at),
         status=event.status,
         provider_request_id=(event.provider_request_id or "")[:NAME_LENGTH],
     )

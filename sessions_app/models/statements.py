@@ -10,7 +10,7 @@ Conditions are written as in Django: ``{"session_id": ..., "ended_at": None, "st
 
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, Final, TypeVar
 
 from django.db import connection, models
@@ -18,15 +18,20 @@ from django.db import connection, models
 M = TypeVar("M", bound=models.Model)
 Where = Mapping[str, Any]
 
+BATCH: Final = 250
+"""Rows of one statement: databases bound the number of values."""
+
 _COMPARISONS: Final = {"": "=", "gt": ">", "gte": ">=", "lte": "<="}
 
 
 def insert(*rows: models.Model) -> None:
-    """Insert rows of one table by one statement. An automatic id is given by the database and not read back.
+    """Insert rows of one table, many by one statement. An automatic id is given by the database and not read back.
 
     Raises django.db.IntegrityError.
     """
-    _change(_insert(type(rows[0]), len(rows)), _values(rows))
+    for start in range(0, len(rows), BATCH):
+        some = rows[start : start + BATCH]
+        _change(_insert(type(rows[0]), len(some)), _values(some))
 
 
 def insert_numbered(row: models.Model) -> int:
@@ -151,7 +156,7 @@ def _condition(table: type[models.Model], key: str, width: int) -> str:
     return f"{column} {_COMPARISONS[lookup]} %s"
 
 
-@cache
+@lru_cache(maxsize=BATCH)
 def _insert(table: type[models.Model], count: int) -> str:
     columns = [_quoted(field.column) for _, field in _inserted(table)]
     row = f"({', '.join(['%s'] * len(columns))})"

@@ -5,11 +5,10 @@ from decimal import Decimal
 from typing import Final
 
 from schema.attempts import Usage
+from sessions_app.providers.wire import MOST_DOLLARS
 
 _MILLION: Final = Decimal(1_000_000)
 _SMALLEST: Final = Decimal("1e-10")
-_MOST: Final = 10**15
-"""Tokens: a count beyond is none that a provider means."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,12 +35,13 @@ def priced(usage: Usage, prices: Prices | None, *, counts_cache_as_input: bool) 
     plain = usage.input_tokens
     if counts_cache_as_input:
         plain = max(0, plain - read - written)
-    if max(plain, read, written, usage.output_tokens) > _MOST:
-        return usage
     cost = (
         plain * prices.input
         + read * (prices.input if prices.cache_read is None else prices.cache_read)
         + written * (prices.input if prices.cache_write is None else prices.cache_write)
         + usage.output_tokens * prices.output
     )
-    return usage.model_copy(update={"cost": float((cost / _MILLION).quantize(_SMALLEST))})
+    dollars = cost / _MILLION
+    if dollars >= MOST_DOLLARS:
+        return usage
+    return usage.model_copy(update={"cost": float(dollars.quantize(_SMALLEST))})

@@ -11,6 +11,8 @@ from schema.ids import AttemptId
 from sessions_app.providers import port, sse
 
 MOST_DOLLARS: Final = 1e6
+MOST_TOKENS: Final = 10**12
+"""More is a counter that ran below zero; sums of it would fit no column."""
 """Of one attempt; more than that is no cost that anybody means."""
 
 
@@ -149,8 +151,10 @@ def objects(value: JsonValue) -> list[dict[str, JsonValue]]:
 
 
 def count(value: JsonValue) -> int | None:
-    """A number of tokens, if it is one."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A number of tokens, if it is one that a provider can mean."""
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if 0 <= value <= MOST_TOKENS else None
 
 
 def amount(value: JsonValue) -> float | None:

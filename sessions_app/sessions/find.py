@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING
 
 from django.db.models import Prefetch, Q
 
+from schema.ids import is_client_session_id
 from schema.problems import SessionNotFound
 from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 def get(*, user_id: int, session_id: str) -> Session:
     """The user's session with its owner's row. Raises SessionNotFound, also for another user's."""
+    if not is_client_session_id(session_id):
+        raise SessionNotFound(session_id)
     session = Session.objects.select_related("owner").filter(pk=session_id, user_id=user_id).first()
     if session is None:
         raise SessionNotFound(session_id)

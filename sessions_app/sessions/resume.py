@@ -2,10 +2,10 @@
 
 from datetime import datetime
 
-from sessions_app import inbox
+from sessions_app import inbox, ownership
 from sessions_app.live import wakes
 from sessions_app.log import SessionTransaction, session_transaction
-from sessions_app.models import SessionMessage
+from sessions_app.models import SessionMessage, Worker
 
 
 def resume(*, session_id: str, now: datetime) -> bool:
@@ -26,6 +26,10 @@ def resume(*, session_id: str, now: datetime) -> bool:
             if tx.session.parked:
                 inbox.unpark(tx)
                 wakes.enqueue(tx)
+            elif _is_orphan(tx.session.owner_id):
+                # Whoever settles what was lost is told that a person wants it to go on.
+                tx.set(interrupt_resume=True)
+                wakes.enqueue(tx)
             return True
         if not _has_something_to_do(tx):
             return False
@@ -33,6 +37,10 @@ def resume(*, session_id: str, now: datetime) -> bool:
         inbox.owe(tx, not_before=now)
         wakes.enqueue(tx)
         return True
+
+
+def _is_orphan(owner_id: str) -> bool:
+    return ownership.looks_dead(Worker.objects.get(pk=owner_id))
 
 
 def _has_something_to_do(tx: SessionTransaction) -> bool:

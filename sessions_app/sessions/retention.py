@@ -66,5 +66,15 @@ def keep_in(directory: Path, *, now: datetime) -> Callable[[Session], None]:
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
+        _store_name(directory)
 
     return keep
+
+
+def _store_name(directory: Path) -> None:
+    """A name is on the disk when its directory is."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -13,11 +13,12 @@ def fail_unfinished(
     error: str = INTERRUPTED,
     only_hosted: bool = False,
     only_entered: bool = False,
+    is_known: bool = False,
 ) -> bool:
     """End every call of the message that has no end yet. True when one of them is unknown now.
 
     One that was entered, or that the provider runs, is unknown unless it only reads: it may have had its
-    effect. The others are known not to have run.
+    effect. The others are known not to have run. ``is_known``: their provider says that nothing was lost.
     """
     unfinished = MessagePart.objects.filter(message_id=message_id, kind="tool", ended_at=None)
     if only_hosted:
@@ -26,7 +27,7 @@ def fail_unfinished(
     for part in unfinished.order_by("index"):
         if only_entered and not is_entered(part):
             continue
-        is_unknown = is_entered(part) and part.effect != "read"
+        is_unknown = not is_known and is_entered(part) and part.effect != "read"
         has_unknown = has_unknown or is_unknown
         tx.append(ToolFailed(message=message_id, part=part.pk, error=error, unknown=is_unknown))
     return has_unknown

@@ -51,7 +51,7 @@ def _back(request: HttpRequest, session_id: str) -> HttpResponseBase:
 def _changes(request: HttpRequest) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for name in ("title", "agent", "model"):
-        if text := request.POST.get(name, "").strip():
+        if text := clean(request.POST.get(name, "")).strip():
             given[name] = text
     policy = request.POST.get("recovery_policy")
     if policy in pickers.POLICIES:
@@ -69,7 +69,7 @@ def resend(request: HttpRequest, session_id: str) -> HttpResponseBase:
     """Another text, or the same again, in place of an earlier message and of all that followed it."""
     try:
         session = _own(request, session_id)
-        replaced = request.POST.get("replaces", "")
+        replaced = clean(request.POST.get("replaces", ""))
         sessions.edit_and_resend(
             session_id=session_id,
             message_id=replaced,

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from schema.problems import AlreadyDecided, NotWaiting, Superseded
 from sessions_app import ownership, sessions
-from sessions_app.execution import coordinator, stages
+from sessions_app.execution import coordinator, recorder, stages
 from sessions_app.history import verdicts
 from sessions_app.live import nudge
 from sessions_app.models import Agent, MessagePart, Session
@@ -984,3 +984,58 @@ def test_hosted_calls_are_recorded_and_never_run_by_us(
         True,
     )
     assert bench.entered == []
+
+
+def test_an_answer_that_was_paused_in_a_hosted_call_lost_nothing_and_goes_on(
+    chat: Chat, provider: StubProvider, bench: Bench
+) -> None:
+    async def paused(call: Call) -> AsyncGenerator[port.Item]:
+        await call.phases.dispatching()
+        yield port.CallStarted("h", "ws_1", "web_search", hosted=True)
+        yield port.CallDelta("h", '{"query": "x"}')
+        yield port.PartClosed("h", {"id": "ws_1"})
+        yield port.Finished("paused")
+
+    provider.scripts = [paused, answers("found")]
+
+    chat.say("Go")
+
+    assert chat.settled().state == "idle"
+    (call,) = parts(chat)
+    assert (call.state, call.error, call.unknown_at) == (
+        "error",
+        "Provider did not return a tool result",
+        None,
+    )
+    assert chat.texts()[-1] == "found"
+
+
+def test_a_shutdown_while_the_end_of_the_answer_is_stored_cancels_its_calls(
+    chat: Chat, provider: StubProvider, bench: Bench, worker: Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench.add("slow", never_ends)
+    provider.scripts = [calls(("slow", {}))]
+    complete = recorder.Recorder.complete
+
+    def complete_during_a_shutdown(self: recorder.Recorder, *given: Any, **named: Any) -> Any:
+        following = complete(self, *given, **named)
+        drain = worker.running.drains[chat.id]
+        worker.on_loop(_cancel(drain))
+        return following
+
+    monkeypatch.setattr(recorder.Recorder, "complete", complete_during_a_shutdown)
+
+    chat.say("Go")
+
+    until(lambda: chat.answers() and chat.answers()[0].completed_at, what="the end of the step")
+    assert chat.answers()[0].state == "interrupted"
+    assert len(provider.calls) == 1
+
+
+async def never_ends(given: Input, context: ToolContext) -> str:
+    await asyncio.get_running_loop().create_future()
+    return ""
+
+
+async def _cancel(drain: coordinator.Drain) -> None:
+    drain.cancel("shutdown")

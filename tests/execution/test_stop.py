@@ -402,3 +402,40 @@ async def never(call: Call) -> AsyncGenerator[port.Item]:
     await call.phases.dispatching()
     await asyncio.get_running_loop().create_future()
     yield port.Finished("stop")
+
+
+@pytest.mark.parametrize("policy", ["continue", "ask"])
+def test_a_stop_that_was_asked_for_before_the_stream_broke_is_answered_with_no_continuation(
+    chat: Chat, provider: StubProvider, no_nudge: None, policy: str
+) -> None:
+    gate = Gate()
+    provider.scripts = [conftest.fails("partial", after=("half",), gate=gate), answers("goes on")]
+    sessions.update(session_id=chat.id, now=timezone.now(), recovery_policy=policy)
+    chat.say("Hi")
+    until(lambda: gate.reached, what="the stream")
+
+    assert chat.stop()
+    gate.open()
+
+    assert chat.settled().state == "needs_decision"
+    assert len(provider.calls) == 1
+    assert chat.events()[-1] == "execution.interrupted"
+
+
+def test_a_look_at_an_earlier_drain_cancels_no_later_one(
+    chat: Chat, provider: StubProvider, worker: conftest.Worker
+) -> None:
+    gate = begin(chat, provider)
+    (drain,) = worker.running.drains.values()
+    assert drain.held is not None
+    earlier = log.Held(session_id=chat.id, worker_id=drain.held.worker_id, fence=drain.held.fence - 1)
+
+    worker.on_loop(_cancel(worker.running, {earlier}))
+    gate.open()
+
+    assert chat.settled().state == "idle"
+    assert chat.texts()[-1] == "halfdone"
+
+
+async def _cancel(running: coordinator.Coordinator, over: set[log.Held]) -> None:
+    running._cancel(over)

@@ -418,6 +418,30 @@ def test_a_session_with_damaged_rows_stops_no_other_and_whoever_looks_next_names
     assert len(other.claims()) == 1
 
 
+def test_a_session_that_cannot_even_be_given_back_stops_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    lost, other = streaming().dies(), streaming().dies()
+    owed = world.session()
+    world.prompt(owed)
+    losses.lose_all_wakes()
+    transaction_of = recover.session_transaction
+
+    def unreadable(session_id: str, **how: Any) -> Any:
+        if session_id in (lost.id, broken):
+            raise ValueError("a column that this version cannot read")
+        return transaction_of(session_id, **how)
+
+    broken = world.session()
+    world.prompt(broken)
+    losses.lose_all_wakes()
+    monkeypatch.setattr(recover, "session_transaction", unreadable)
+    monkeypatch.setattr(service, "session_transaction", unreadable)
+
+    outcomes = {each.session_id: each.outcome for each in losses.sweep()}
+
+    assert (outcomes[lost.id], outcomes[other.id]) == ("failed", "claimed")
+    assert owed in world.wakes()
+
+
 @pytest.mark.rows_of_its_own
 def test_usage_that_cannot_be_read_fails_that_session_alone() -> None:
     lost, other = Lost().calling("read").dies(), streaming().dies()
@@ -821,6 +845,17 @@ def test_what_is_parked_and_unsettled_is_settled_and_runs_when_a_person_wants_it
         assert wanted in [row.pk for row in inbox.promotable(lost.row)]
 
 
+@pytest.mark.parametrize("policy", ["continue", "ask", "off"])
+def test_a_resume_of_what_is_lost_and_not_recovered_yet_is_kept(policy: Any) -> None:
+    lost = Lost(recovery_policy=policy).streaming().dies()
+
+    assert sessions.resume(session_id=lost.id, now=LATER)
+
+    assert world.wakes() == [lost.id]
+    lost.recovered()
+    assert inbox.is_due(lost.row, now=LATER)
+
+
 @pytest.mark.parametrize("act", ["prompt", "resume"])
 def test_what_is_parked_and_settled_runs_again_when_a_person_wants_it(act: str) -> None:
     lost = streaming()
@@ -858,6 +893,27 @@ def test_those_beside_a_session_whose_tool_was_running_spend_no_budget() -> None
 
     assert set(outcomes.values()) == {"claimed"}
     assert [each.row.recovery_count for each in (beside, suspect, elsewhere)] == [0, 1, 1]
+
+
+def test_a_session_that_kills_its_worker_without_a_tool_is_parked_however_often_a_tool_ran_beside_it() -> (
+    None
+):
+    killer = Lost(recovery_policy="continue").streaming()
+    claims = 0
+    while not killer.row.parked:
+        owner = killer.row.owner_id or ""
+        Lost(owner=owner).calling("read")
+        killer.dies().recovered()
+        claims += 1
+        assert claims < 100, "it is never parked"
+        if not killer.row.parked:
+            killer.owner = world.worker().pk
+            killer.held = world.take(killer.id, killer.owner)
+            with world.transaction(killer.held) as tx:
+                inbox.promote(tx)
+            killer.streaming()
+
+    assert claims <= 4 * BUDGET + 1
 
 
 def test_one_that_killed_its_recoverer_counts_whatever_was_lost_beside_it() -> None:

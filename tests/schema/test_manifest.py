@@ -42,7 +42,7 @@ PUBLISHED: Final = {
     ("retry.scheduled", 1): "message attempt at reason",
     ("attempt.prepared", 1): "attempt message? purpose ordinal provider model request_digest hosted_tools?",
     ("attempt.dispatched", 1): "attempt message?",
-    ("attempt.response_started", 1): "attempt message? status provider_request_id?",
+    ("attempt.response_started", 1): "attempt message? status provider_request_id? at?",
     ("attempt.identified", 1): "attempt message? provider_response_id",
     ("attempt.first_output", 1): "attempt message? provider_response_id?",
     (

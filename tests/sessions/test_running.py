@@ -178,7 +178,7 @@ def test_a_stop_of_what_runs_is_a_durable_request_for_this_owner_and_moves_no_pr
     )
     assert (session.owner_id, session.head_seq) == (held.worker_id, head)
     assert world.input_row(waiting).withdrawn_seq is None
-    assert stages.to_cancel(held=[held]) == {held.session_id}
+    assert stages.to_cancel(held=[held]) == {held}
 
 
 def test_a_stop_of_an_idle_session_does_nothing_and_says_so() -> None:

@@ -136,3 +136,14 @@ def test_no_page_holds_an_inline_script_style_or_handler_or_names_another_origin
         assert answer.content.count(b"<script") == answer.content.count(
             b'type="application/json"'
         ) + answer.content.count(b'<script type="module" src=')
+
+
+@pytest.mark.both_databases
+def test_addresses_and_fields_that_no_database_can_hold_name_nothing(browser: Client, ann: User) -> None:
+    mine = world.session(user_id=ann.pk)
+
+    assert browser.get("/s/ses_%00abcdefgh").status_code == 404
+    assert browser.get("/s/ses_%00abcdefgh/timeline").status_code == 404
+    for form in ({"agent": "a\0b"}, {"model": "a\0b"}, {"title": "a\0b"}):
+        assert browser.post(f"/s/{mine}/change", form).status_code < 500
+    assert browser.post(f"/s/{mine}/resend", {"replaces": "msg_\0", "text": "x"}).status_code < 500

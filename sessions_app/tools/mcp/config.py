@@ -76,7 +76,7 @@ def _url(url: str) -> str:
 def _headers(variable: str) -> dict[str, str]:
     if not variable:
         return {}
-    if variable in environment.OURS:
+    if environment.is_ours(variable):
         raise Unusable(f"{variable} is a secret of this installation and is sent to nobody")
     value = environment.find_secret(variable) or ""
     if not _HEADER_VALUE.match(value):
