@@ -7,7 +7,7 @@ import pytest
 from sessions_app.models import MessagePart, Session, SessionInput, Tombstone, statements
 from tests.support import world
 
-pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
+pytestmark = [pytest.mark.django_db, pytest.mark.both_databases, pytest.mark.rows_of_its_own]
 
 
 def test_rows_without_number_are_inserted() -> None:

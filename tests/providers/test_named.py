@@ -119,6 +119,7 @@ def test_limits_are_those_of_the_model_and_else_the_site(settings: Settings) -> 
     assert others == transport.Limits()
 
 
+@pytest.mark.rows_of_its_own
 @pytest.mark.both_databases
 @pytest.mark.parametrize(
     "fields",

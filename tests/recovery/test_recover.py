@@ -908,7 +908,7 @@ def test_a_session_that_kills_its_worker_without_a_tool_is_parked_however_often_
         assert claims < 100, "it is never parked"
         if not killer.row.parked:
             killer.owner = world.worker().pk
-            killer.held = world.take(killer.id, killer.owner)
+            killer.held = world.take(killer.id, killer.owner, now=LATER)
             with world.transaction(killer.held) as tx:
                 inbox.promote(tx)
             killer.streaming()
