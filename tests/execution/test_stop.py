@@ -406,7 +406,7 @@ async def never(call: Call) -> AsyncGenerator[port.Item]:
 
 @pytest.mark.parametrize("policy", ["continue", "ask"])
 def test_a_stop_that_was_asked_for_before_the_stream_broke_is_answered_with_no_continuation(
-    chat: Chat, provider: StubProvider, no_nudge: None, policy: str, monkeypatch: pytest.MonkeyPatch
+    chat: Chat, provider: StubProvider, no_nudge: None, policy: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stages, "to_cancel", lambda **_: set())
     gate = Gate()

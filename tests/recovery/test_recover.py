@@ -11,7 +11,7 @@ from recovery import discovery, recover, service, settle, snapshot, sweep
 from recovery.models import RecoveryClaim
 from schema.codec import UndecodableEvent
 from schema.events import AttemptPrepared, ToolCalled
-from sessions_app import history, identity, inbox, ownership, sessions
+from sessions_app import history, identity, inbox, log, ownership, sessions
 from sessions_app.log import FenceLost, Held, session_transaction
 from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionEvent, SessionMessage, Worker
 from tests.recovery import losses
@@ -423,7 +423,7 @@ def test_a_session_that_cannot_even_be_given_back_stops_no_other(monkeypatch: py
     owed = world.session()
     world.prompt(owed)
     losses.lose_all_wakes()
-    transaction_of = recover.session_transaction
+    transaction_of = log.session_transaction
 
     def unreadable(session_id: str, **how: Any) -> Any:
         if session_id in (lost.id, broken):
