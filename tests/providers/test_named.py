@@ -69,9 +69,12 @@ def test_the_key_is_read_from_the_environment_when_it_is_needed(monkeypatch: pyt
     assert "sk-secret" not in repr(vars(resolved()))
 
 
-def test_a_secret_of_this_installation_is_sent_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SECRET_KEY", "s" * 40)
-    provider(key_variable="SECRET_KEY")
+@pytest.mark.parametrize(
+    "name", ["SECRET_KEY", "POSTGRES_PASSWORD", "HOLDFAST_METRICS_TOKEN", "PGPASSWORD", "django_secret"]
+)
+def test_a_secret_of_this_installation_is_sent_to_nobody(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "s" * 40)
+    provider(key_variable=name)
 
     with pytest.raises(registry.ProviderNotConfigured):
         registry.resolve("mine:m")
