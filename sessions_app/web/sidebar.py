@@ -161,13 +161,19 @@ def _row(session: Any, status: Status) -> Row:
     return Row(
         id=session.pk,
         title=session.title,
-        snippet=" ".join(found.split()),
+        snippet=_snippet(found, session.title),
         mark=mark,
         words=words,
         pinned=session.pinned,
         archived=session.archived,
         active_at=shapes.rfc3339(session.active_at),
     )
+
+
+def _snippet(found: str, title: str) -> str:
+    """The words around what was found, unless the title says them already."""
+    words = " ".join(found.split())
+    return "" if title and words.startswith(title.rstrip("…")) else words
 
 
 def _day_name(day: date, today: date) -> str:

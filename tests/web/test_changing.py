@@ -117,12 +117,13 @@ def test_search_finds_what_was_said_and_shows_the_words_around_it(browser: Clien
     answered.exchange("It rains.", "Take an umbrella\nand boots.")
     conversations.begin(ann.pk, title="Umbrella stand")
     conversations.begin(ann.pk, title="Nothing").exchange("a", "b")
+    conversations.begin(ann.pk, title="The umbrella and…").exchange("The umbrella and the rain", "Yes.")
 
     page = parsed(browser.get("/", {"q": "umbrella"}))
 
     titles = [text for around, text in page.texts if around and around[-1].get("data-slot") == "title"]
     found = [text for around, text in page.texts if around and around[-1].get("class") == "chat-snippet"]
-    assert titles == ["Umbrella stand", "Two", "One"]
+    assert titles == ["The umbrella and…", "Umbrella stand", "Two", "One"]
     assert found[0] == "Take an umbrella and boots."
     assert "where is my Umbrella? long after" in found[1]
     assert all(len(text) <= 120 for text in found)
