@@ -1,5 +1,8 @@
 """What a pass costs: in proportion to what is lost, whatever the number of sessions at rest."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,12 +28,77 @@ def policy(settings: Any) -> None:
     settings.HOLDFAST_RECOVERY_POLICY = "continue"
 
 
-def sweep() -> list[dict[str, str]]:
-    """The statements of a whole pass."""
-    me = world.worker().pk
-    with CaptureQueriesContext(connection) as captured:
+@dataclass
+class Cost:
+    """What one pass made the database do."""
+
+    statements: int = 0
+    rows: int = 0
+    """Read from it, whatever was made of them."""
+
+
+def sweep() -> Cost:
+    """The cost of a whole pass."""
+    me, cost = world.worker().pk, Cost()
+    with CaptureQueriesContext(connection) as captured, counted(cost):
         losses.sweep(by=me)
-    return [query for query in captured.captured_queries if query["sql"].lstrip().upper().startswith(VERBS)]
+    cost.statements = sum(
+        query["sql"].lstrip().upper().startswith(VERBS) for query in captured.captured_queries
+    )
+    return cost
+
+
+@contextmanager
+def counted(cost: Cost) -> Iterator[None]:
+    """Count the rows that are fetched while the block runs."""
+    cursor = connection.cursor
+
+    def counting() -> Counting:
+        return Counting(cursor(), cost)
+
+    connection.cursor = counting  # type: ignore[method-assign,assignment]
+    try:
+        yield
+    finally:
+        connection.cursor = cursor  # type: ignore[method-assign]
+
+
+class Counting:
+    """A cursor that adds up what is fetched."""
+
+    def __init__(self, cursor: Any, cost: Cost) -> None:
+        self._cursor = cursor
+        self._cost = cost
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+    def __enter__(self) -> "Counting":
+        self._cursor.__enter__()
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        self._cursor.__exit__(*error)
+
+    def __iter__(self) -> Iterator[Any]:
+        for row in self._cursor:
+            self._cost.rows += 1
+            yield row
+
+    def fetchone(self) -> Any:
+        row = self._cursor.fetchone()
+        self._cost.rows += row is not None
+        return row
+
+    def fetchmany(self, *size: int) -> Any:
+        return self._took(self._cursor.fetchmany(*size))
+
+    def fetchall(self) -> Any:
+        return self._took(self._cursor.fetchall())
+
+    def _took(self, rows: Any) -> Any:
+        self._cost.rows += len(rows)
+        return rows
 
 
 VERBS: Final = ("SELECT", "UPDATE", "INSERT", "DELETE")
@@ -44,33 +112,37 @@ def killed() -> str:
 def test_a_pass_that_finds_nothing_costs_a_handful_of_statements() -> None:
     crowds.at_rest(AT_REST, user_id=world.user())
 
-    assert len(sweep()) <= HANDFUL
+    cost = sweep()
+
+    assert cost.statements <= HANDFUL
+    assert cost.rows <= HANDFUL
 
 
 def test_living_owners_cost_no_statement_each() -> None:
     user_id = world.user()
     crowds.lost(MANY, user_id=user_id, owner=world.worker().pk)
 
-    assert len(sweep()) <= HANDFUL
+    assert sweep().statements <= HANDFUL
     assert not RecoveryClaim.objects.exists()
 
 
-def test_each_orphan_costs_the_same_whatever_else_is_there() -> None:
+def test_each_orphan_costs_the_same_statements_and_rows_whatever_else_is_there() -> None:
     user_id = world.user()
-    costs = []
+    costs: list[Cost] = []
     for count, at_rest in ((FEW, 0), (MANY, AT_REST)):
         world.forget_queue()
         crowds.at_rest(at_rest, user_id=user_id)
         lost = crowds.lost(count, user_id=user_id, owner=killed())
-        costs.append(len(sweep()))
+        costs.append(sweep())
         assert RecoveryClaim.objects.filter(session_id__in=lost).count() == count
         forget_everything()
 
-    few, many = costs
-    each = (many - few) / (MANY - FEW)
-    assert each == int(each), "every orphan costs the same"
-    assert each <= 50
-    assert few - FEW * each <= HANDFUL
+    for what, most in (("statements", 50), ("rows", 50)):
+        few, many = (getattr(cost, what) for cost in costs)
+        each = (many - few) / (MANY - FEW)
+        assert each == int(each), f"every orphan costs the same {what}"
+        assert 0 < each <= most
+        assert few - FEW * each <= HANDFUL
 
 
 def forget_everything() -> None:
