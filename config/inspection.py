@@ -179,10 +179,25 @@ def _run_directory() -> Iterator[Finding]:
 
 
 def _models() -> Iterator[Finding]:
-    model = settings.HOLDFAST_DEFAULT_MODEL
-    yield _try("default model", lambda: vendors.require(model), f"{model} can be asked")
-    for name, url in vendors.servers().items():
+    """What an administrator says of models is in the database: without it only what is built in is told."""
+    model, servers = settings.HOLDFAST_DEFAULT_MODEL, vendors.servers()
+    if _is_migrated():
+        yield _try("default model", lambda: vendors.require(model), f"{model} can be asked")
+        servers |= vendors.named_servers()
+    else:
+        yield _try("default model", lambda: vendors.require_built_in(model), f"{model} has what it needs")
+    for name, url in servers.items():
         yield _reach(name, url)
+
+
+def _is_migrated() -> bool:
+    name = settings.DATABASES["default"]["NAME"]
+    if connection.vendor == "sqlite" and not Path(name).exists():
+        return False
+    try:
+        return not readiness.missing_migrations()
+    except Error:
+        return False
 
 
 def _reach(name: str, url: str) -> Finding:

@@ -225,6 +225,13 @@ def resolve(model: str) -> tuple[port.Provider, str]:
     return provider, name
 
 
+def require_built_in(model: str) -> None:
+    """Raises a ModelError if the model's provider is built in and could not be asked; reads no database."""
+    provider, _ = _split(model)
+    if provider in built_in_names():
+        _provider(provider, Traits())
+
+
 def traits(model: str) -> Traits:
     """What is known of ``provider:model``. Raises MalformedModelName."""
     return _traits_of(*_split(model))

@@ -4,7 +4,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from django.db import IntegrityError
+from django.db import IntegrityError, transaction
 from pytest_django import Settings
 
 from schema.attempts import Usage
@@ -134,7 +134,7 @@ def test_limits_are_those_of_the_model_and_else_the_site(settings: Settings) -> 
     ],
 )
 def test_values_that_mean_nothing_are_refused_by_the_database(fields: dict[str, Any]) -> None:
-    with pytest.raises(IntegrityError):
+    with pytest.raises(IntegrityError), transaction.atomic():
         ChatModel.objects.create(provider="openai", model="m", **fields)
 
 
