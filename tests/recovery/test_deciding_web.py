@@ -118,6 +118,7 @@ class Keeper:
 
 
 @pytest.mark.rows_of_its_own
+@pytest.mark.rows_of_its_own
 def test_a_provider_that_can_be_asked_is_offered_and_asked(
     browser: Client, session_id: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
