@@ -34,6 +34,8 @@ class Status(Contract):
     session: str
     head_seq: int
     owner_alive: bool
+    owner_quiet_since: str | None
+    """Its last heartbeat, where the owner has missed two: it may be frozen, or out of reach."""
     pending: Pending
     paused: bool
     parked: bool

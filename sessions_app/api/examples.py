@@ -47,6 +47,7 @@ _STATUS: Final[Shape] = {
     "session": _SESSION,
     "head_seq": 12,
     "owner_alive": False,
+    "owner_quiet_since": None,
     "pending": {"steer": 0, "queue": 0},
     "paused": False,
     "parked": False,

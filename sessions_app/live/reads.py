@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Final, ParamSpec, TypeVar
 
@@ -98,6 +98,7 @@ class Seen:
     hold_seq: int | None
     parked: bool
     owner_alive: bool = True
+    owner_quiet_since: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -155,16 +156,17 @@ def _rows(session_ids: Iterable[str]) -> Iterator[tuple[str, Seen]]:
 def _with_liveness(seen: dict[str, Seen], *, now: datetime) -> dict[str, Seen]:
     """Each owner is looked at once, however many sessions it has."""
     owners = {row.owner_id for row in seen.values() if row.owner_id is not None}
-    dead = {
-        worker.pk
-        for ids in _chunks(owners)
-        for worker in Worker.objects.filter(pk__in=ids)
-        if ownership.prove_death(worker, now=now)
-    }
-    if not dead:
+    told: dict[str | None, Mapping[str, Any]] = {}
+    for ids in _chunks(owners):
+        for worker in Worker.objects.filter(pk__in=ids):
+            if ownership.prove_death(worker, now=now):
+                told[worker.pk] = {"owner_alive": False}
+            elif (since := ownership.quiet_since(worker, now=now)) is not None:
+                told[worker.pk] = {"owner_quiet_since": since}
+    if not told:
         return seen
     return {
-        session_id: Seen(**{**vars(row), "owner_alive": False}) if row.owner_id in dead else row
+        session_id: replace(row, **told[row.owner_id]) if row.owner_id in told else row
         for session_id, row in seen.items()
     }
 

@@ -2,9 +2,10 @@
 
 import django.core.validators
 import django.db.models.deletion
-import sessions_app.models.agent_fields
 from django.conf import settings
 from django.db import migrations, models
+
+import sessions_app.models.agent_fields
 
 
 class Migration(migrations.Migration):

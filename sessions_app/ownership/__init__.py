@@ -1,6 +1,13 @@
 """Who may write execution facts: workers, lock files, heartbeats, fences, and how death is established."""
 
-from sessions_app.ownership.deaths import Watch, is_alive, looks_dead, presumed_alive, prove_death
+from sessions_app.ownership.deaths import (
+    Watch,
+    is_alive,
+    looks_dead,
+    presumed_alive,
+    prove_death,
+    quiet_since,
+)
 from sessions_app.ownership.ownership import (
     Refusal,
     answerable_calls,
@@ -33,6 +40,7 @@ __all__ = [
     "presumed_alive",
     "prove_death",
     "prune",
+    "quiet_since",
     "register",
     "release",
     "take",

@@ -3,9 +3,10 @@
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Final, Literal
 
+from django.conf import settings
 from django.db.models import QuerySet
 
 from sessions_app.models import Worker
@@ -35,6 +36,12 @@ def looks_dead(worker: Worker) -> bool:
         boot_id=worker.boot_id, path=worker.lock_path, device=worker.lock_device, inode=worker.lock_inode
     )
     return not is_alive(worker) or lockfile.look(recorded) == "free"
+
+
+def quiet_since(worker: Worker, *, now: datetime) -> datetime | None:
+    """When the worker was last heard of, if it has missed two heartbeats. It proves nothing."""
+    missed = timedelta(seconds=2 * settings.HOLDFAST_HEARTBEAT_SECONDS)
+    return worker.heartbeat_at if now - worker.heartbeat_at > missed else None
 
 
 def presumed_alive() -> "QuerySet[Worker]":

@@ -11,7 +11,15 @@ from django.db.models import Case, CharField, Count, F, IntegerField, Max, Outer
 from schema.problems import SessionNotFound
 from schema.status import Facts, Pending, Retry, Status, Unknown, derive
 from sessions_app import agents, ownership
-from sessions_app.models import Agent, MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage
+from sessions_app.models import (
+    Agent,
+    MessagePart,
+    ProviderAttempt,
+    Session,
+    SessionInput,
+    SessionMessage,
+    Worker,
+)
 
 
 @dataclass
@@ -128,6 +136,7 @@ def _status(session: Any, found: _Found, *, now: datetime) -> Status:
         session=session.pk,
         head_seq=session.head_seq,
         owner_alive=owner_alive,
+        owner_quiet_since=_quiet_since(session.owner, now=now) if owner_alive else None,
         pending=Pending(steer=found.steer, queue=found.queue),
         paused=session.hold_reason == "paused",
         parked=session.parked,
@@ -136,3 +145,8 @@ def _status(session: Any, found: _Found, *, now: datetime) -> Status:
         unknown=Unknown(attempts=tuple(found.unknown), tools=tuple(found.unknown_calls)),
         waiting=tuple(found.waiting_calls),
     )
+
+
+def _quiet_since(owner: Worker, *, now: datetime) -> str | None:
+    since = ownership.quiet_since(owner, now=now)
+    return None if since is None else since.isoformat().replace("+00:00", "Z")

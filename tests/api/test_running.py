@@ -32,6 +32,7 @@ def test_status_is_derived_from_what_is_stored(ann: Caller, session_id: str, add
         "session": session_id,
         "head_seq": 1,
         "owner_alive": False,
+        "owner_quiet_since": None,
         "pending": {"steer": 0, "queue": 0},
         "paused": False,
         "parked": False,

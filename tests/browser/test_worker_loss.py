@@ -1,5 +1,7 @@
 """A worker that is killed while the page stays open."""
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,6 +55,37 @@ def test_the_page_tells_the_loss_and_shows_the_continuation_without_a_reload(
 
     expect(person.answers).to_have_count(2)
     assert transcript.inner_text() == before
+    person.page.context.close()
+
+
+@pytest.fixture
+def patient(tmp_path: Path) -> Iterator[Instance]:
+    """An installation whose workers are heard of often and given up late."""
+    need("chromium")
+    with Instance.prepare(
+        tmp_path, HOLDFAST_HEARTBEAT_SECONDS="0.5", HOLDFAST_LEASE_SECONDS="120"
+    ) as instance:
+        instance.start()
+        yield instance
+
+
+def test_a_worker_that_is_not_heard_of_is_said_and_no_spinner_stands_for_it(
+    patient: Instance, chromium: Browser
+) -> None:
+    person = people.arrive(patient, chromium)
+    person.start_chat("[[delay 100]] [[words 60]]")
+    person.wait_for_text(3)
+    worker = patient.pid("worker")
+
+    os.kill(worker, signal.SIGSTOP)
+    try:
+        expect(person.pill).to_contain_text("no sign of life for", timeout=60_000)
+    finally:
+        os.kill(worker, signal.SIGCONT)
+
+    expect(person.pill).not_to_contain_text("no sign of life", timeout=60_000)
+    person.wait_for_answer()
+    assert person.shown() == " ".join(map(str, range(1, 61)))
     person.page.context.close()
 
 

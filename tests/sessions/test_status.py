@@ -135,6 +135,19 @@ def test_a_status_counts_what_waits_and_names_what_runs() -> None:
     assert found.head_seq == world.row(held.session_id).head_seq
 
 
+def test_an_owner_that_missed_two_heartbeats_is_quiet_and_not_dead(settings: Any) -> None:
+    settings.HOLDFAST_HEARTBEAT_SECONDS = 5
+    held = world.owned()
+    heard = Worker.objects.filter(pk=held.worker_id)
+
+    heard.update(heartbeat_at=world.after(-10))
+    assert status(held.session_id).owner_quiet_since is None
+    heard.update(heartbeat_at=world.after(-11))
+
+    found = status(held.session_id)
+    assert (found.state, found.owner_alive, found.owner_quiet_since) == ("busy", True, "2031-05-04T11:59:49Z")
+
+
 def test_a_pause_is_shown_until_something_lifts_it() -> None:
     session_id = paused()
     assert status(session_id).paused

@@ -420,8 +420,11 @@ export class View {
   }
 
   #waited(key) {
+    if (!["model", "thinking", "answering"].includes(key)) return "";
+    const quiet = this.state.status?.owner_quiet_since;
+    if (quiet) return ` · no sign of life for ${Math.max(1, Math.floor((Date.now() - Date.parse(quiet)) / 1000))} s`;
     const silent = Date.now() - this.heardAt;
-    if (!["model", "thinking", "answering"].includes(key) || silent < SLOW) return "";
+    if (silent < SLOW) return "";
     return silent < VERY_SLOW ? " · still waiting" : ` · no text for ${Math.floor(silent / 1000)} s`;
   }
 
