@@ -1,47 +1,85 @@
-"""``python -m tests``: the whole suite on SQLite, beside it on PostgreSQL what promises to hold there too.
+"""``python -m tests``: the whole suite on SQLite, and on PostgreSQL what promises to hold there too.
 
-Arguments go to pytest. The run on PostgreSQL is shown when both are through. The last lines name and count what was skipped because the machine lacks it.
+It runs in lanes side by side, since much of it waits: for browsers, for processes, for PostgreSQL. With arguments,
+which go to pytest, there is one lane for each database. The first lane is shown while it runs, the others when they are
+through. The last lines name and count what was skipped because the machine lacks it.
 """
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import Counter
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO
+from typing import Final
 
 from tests.support import servers
 
-NO_TESTS = 5
+NO_TESTS: Final = 5
+
+BROWSERS: Final = ("browser",)
+PROCESSES: Final = ("conversations", "crash", "fuzz", "operations", "platform", "recovery")
+"""Folders whose tests start processes and wait for them."""
+
+_printing: Final = threading.Lock()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Part:
+    """One run of pytest."""
+
+    title: str
+    database: str
+    arguments: Sequence[str]
+    is_shown_live: bool = False
 
 
 def main() -> int:
+    lanes = _lanes(sys.argv[1:])
     with tempfile.TemporaryDirectory() as directory:
         skips = Path(directory) / "skips"
-        runs = [_start("sqlite", skips)]
-        if servers.is_there("postgresql"):
-            shown_later = (Path(directory) / "postgres").open("w+b")
-            runs.append(_start("postgres", skips, shown_later))
-        print("=== sqlite ===", flush=True)
-        codes = [run.wait() for run in runs]
-        if len(runs) > 1:
-            print("=== postgres ===", flush=True)
-            shown_later.seek(0)
-            shutil.copyfileobj(shown_later, sys.stdout.buffer)
-            codes[1] = 0 if codes[1] == NO_TESTS else codes[1]
+        with ThreadPoolExecutor(len(lanes)) as pool:
+            codes = list(pool.map(lambda lane: max(_run(part, skips) for part in lane), lanes))
         missing = _missing(skips)
     if not servers.is_there("postgresql"):
         missing["the second run, on PostgreSQL: needs postgresql"] += 1
     return _report(missing) or max(codes)
 
 
-def _start(database: str, skips: Path, output: IO[bytes] | None = None) -> "subprocess.Popen[bytes]":
-    environ = {**os.environ, "HOLDFAST_TEST_DATABASE": database, "HOLDFAST_TEST_SKIPS": str(skips)}
-    command = [sys.executable, "-m", "pytest", *sys.argv[1:]]
-    return subprocess.Popen(command, env=environ, stdout=output)
+def _lanes(arguments: Sequence[str]) -> list[list[Part]]:
+    given = Part(title="sqlite", database="sqlite", arguments=arguments, is_shown_live=True)
+    postgres = [Part(title="postgres", database="postgres", arguments=arguments)]
+    second = postgres if servers.is_there("postgresql") else []
+    if arguments:
+        return [lane for lane in ([given], second) if lane]
+    elsewhere = [f"--ignore=tests/{name}" for name in (*BROWSERS, *PROCESSES)]
+    rest = Part(title="sqlite", database="sqlite", arguments=["tests", *elsewhere], is_shown_live=True)
+    return [[rest, *second], [_part_of("browsers", BROWSERS)], [_part_of("processes", PROCESSES)]]
+
+
+def _part_of(title: str, folders: Sequence[str]) -> Part:
+    paths = [f"tests/{name}" for name in folders]
+    return Part(title=f"sqlite, {title}", database="sqlite", arguments=paths)
+
+
+def _run(part: Part, skips: Path) -> int:
+    """The exit code of pytest, 0 where PostgreSQL had nothing to run."""
+    environ = {**os.environ, "HOLDFAST_TEST_DATABASE": part.database, "HOLDFAST_TEST_SKIPS": str(skips)}
+    command = [sys.executable, "-m", "pytest", *part.arguments]
+    if part.is_shown_live:
+        print(f"=== {part.title} ===", flush=True)
+        return subprocess.run(command, env=environ, check=False).returncode
+    ended = subprocess.run(command, env=environ, check=False, stdout=subprocess.PIPE)
+    with _printing:
+        print(f"=== {part.title} ===", flush=True)
+        sys.stdout.buffer.write(ended.stdout)
+        sys.stdout.flush()
+    return 0 if ended.returncode == NO_TESTS and part.database == "postgres" else ended.returncode
 
 
 def _missing(skips: Path) -> Counter[str]:

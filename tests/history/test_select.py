@@ -82,6 +82,7 @@ def test_messages_come_in_the_order_of_the_log_with_their_parts_in_theirs() -> N
     assert (call.decision.action, call.decision.reason) == ("deny", "No.")
 
 
+@pytest.mark.rows_of_its_own
 def test_what_waits_what_was_reverted_and_what_no_model_reads_is_left_out() -> None:
     held = world.owned()
     answer(held, "msg_reverted-answer")

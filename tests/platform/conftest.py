@@ -64,7 +64,7 @@ class ClusterUnderTest:
     def wait_for_exit(self, *, within: float = 10) -> int:
         """The exit code of the cluster; by then no process of it is left, or soon."""
         code = self.main.wait(timeout=within)
-        until(lambda: not self.instance.processes(), within=2, what="no process left")
+        until(lambda: not self.instance.processes(), within=10, what="no process left")
         return code
 
     def _payload(self, function: str, arguments: tuple[object, ...]) -> str:

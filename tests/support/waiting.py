@@ -9,7 +9,7 @@ T = TypeVar("T")
 _LOOK_AGAIN_SECONDS: Final = 0.02
 
 
-def until(condition: Callable[[], T], *, within: float = 10.0, what: str = "the condition") -> T:
+def until(condition: Callable[[], T], *, within: float = 30.0, what: str = "the condition") -> T:
     """The first true value of ``condition``; fails with ``what`` after ``within`` seconds."""
     deadline = time.monotonic() + within
     while not (value := condition()):
