@@ -1,7 +1,7 @@
 """``python -m tests``: the whole suite on SQLite, and on PostgreSQL what promises to hold there too.
 
-It runs in lanes side by side, since much of it waits: for browsers, for processes, for PostgreSQL. With arguments,
-which go to pytest, there is one lane for each database. The first lane is shown while it runs, the others when they are
+It runs in two lanes side by side, since much of it waits: for browsers, for processes, for PostgreSQL. With arguments,
+which go to pytest, there is one lane for each database. The first part is shown while it runs, the others when they are
 through. The last lines name and count what was skipped because the machine lacks it.
 """
 
@@ -59,7 +59,7 @@ def _lanes(arguments: Sequence[str]) -> list[list[Part]]:
         return [lane for lane in ([given], second) if lane]
     elsewhere = [f"--ignore=tests/{name}" for name in (*BROWSERS, *PROCESSES)]
     rest = Part(title="sqlite", database="sqlite", arguments=["tests", *elsewhere], is_shown_live=True)
-    return [[rest, *second], [_part_of("browsers", BROWSERS)], [_part_of("processes", PROCESSES)]]
+    return [[rest, _part_of("browsers", BROWSERS)], [*second, _part_of("processes", PROCESSES)]]
 
 
 def _part_of(title: str, folders: Sequence[str]) -> Part:
