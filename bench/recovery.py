@@ -8,15 +8,11 @@ that finds nothing is measured before and after.
 
 import argparse
 import os
-import subprocess
-import sys
-import tempfile
 import time
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
-from tests.support import servers
+from bench import apart
 
 SESSIONS: Final = 100_000
 ORPHANS: Final = 1_000
@@ -25,21 +21,9 @@ ORPHANS: Final = 1_000
 def run(
     databases: tuple[str, ...] = ("sqlite", "postgresql"), *, sessions: int = SESSIONS, orphans: int = ORPHANS
 ) -> None:
-    """Each database in a process of its own, since Django is set up once for one of them."""
-    for database in databases:
-        with ExitStack() as stack:
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-bench-"))
-            url = f"sqlite:///{directory}/bench.sqlite3"
-            if database == "postgresql":
-                url = stack.enter_context(servers.temporary_postgres_database())
-            environ = os.environ | {
-                "DATABASE_URL": url,
-                "HOLDFAST_RUN_DIR": f"{directory}/run",
-                "SECRET_KEY": "a key for this bench only, of no value elsewhere",
-            }
-            command = [sys.executable, "-m", "bench.recovery", "--inside", database]
-            command += ["--sessions", str(sessions), "--orphans", str(orphans)]
-            subprocess.run(command, check=True, env=environ)
+    """See apart.run."""
+    arguments = ("--sessions", str(sessions), "--orphans", str(orphans))
+    apart.run("bench.recovery", databases=databases, arguments=arguments)
 
 
 def inside(database: str, *, sessions: int, orphans: int) -> None:

@@ -10,16 +10,12 @@ from as many threads as the coordinator has for its database work.
 import argparse
 import asyncio
 import os
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import AsyncGenerator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from typing import Any, Final
 
-from tests.support import servers
+from bench import apart
 
 CHUNKS: Final = 200
 SIZES: Final = (1, 16, 128)
@@ -27,23 +23,9 @@ LONG: Final = 200
 
 
 def run(databases: tuple[str, ...] = ("sqlite", "postgresql"), sizes: tuple[int, ...] = SIZES) -> None:
-    """Each database in a process of its own, since Django is set up once for one of them."""
-    for database in databases:
-        with ExitStack() as stack:
-            directory = stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-bench-"))
-            url = f"sqlite:///{directory}/bench.sqlite3"
-            if database == "postgresql":
-                url = stack.enter_context(servers.temporary_postgres_database())
-            environ = os.environ | {
-                "DATABASE_URL": url,
-                "HOLDFAST_RUN_DIR": f"{directory}/run",
-                "HOLDFAST_ROLE": "worker",
-                "SECRET_KEY": "a key for this bench only, of no value elsewhere",
-            }
-            command = [sys.executable, "-m", "bench.turns", "--inside", database]
-            for size in sizes:
-                command += ["--sessions", str(size)]
-            subprocess.run(command, check=True, env=environ)
+    """See apart.run."""
+    arguments = [text for size in sizes for text in ("--sessions", str(size))]
+    apart.run("bench.turns", databases=databases, arguments=arguments, HOLDFAST_ROLE="worker")
 
 
 class AtOnce:

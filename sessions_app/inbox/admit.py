@@ -92,18 +92,7 @@ def _store(tx: SessionTransaction, event: PromptAdmitted) -> Admission:
     seq = tx.append(event)
     if event.wake:
         _wake(tx, origin=event.origin)
-    stored = SessionInput(
-        id=event.message,
-        session_id=tx.session.pk,
-        origin=event.origin,
-        text=event.text,
-        digest=event.digest,
-        delivery_admitted=event.delivery,
-        delivery=event.delivery,
-        wake=event.wake,
-        created_at=tx.now,
-        admitted_seq=seq,
-    )
+    stored = SessionInput.admitted(event, session_id=tx.session.pk, seq=seq, at=tx.now)
     return Admission(prompt=stored, created=True)
 
 

@@ -156,20 +156,7 @@ def _append(target: Target, message: str, kind: str, seq: int, at: datetime, **c
 
 @_projects(events.PromptAdmitted)
 def _admitted(target: Target, event: events.PromptAdmitted, seq: int, at: datetime) -> None:
-    statements.insert(
-        SessionInput(
-            id=event.message,
-            session_id=target.session.pk,
-            origin=event.origin,
-            text=event.text,
-            digest=event.digest,
-            delivery_admitted=event.delivery,
-            delivery=event.delivery,
-            wake=event.wake,
-            created_at=at,
-            admitted_seq=seq,
-        )
-    )
+    statements.insert(SessionInput.admitted(event, session_id=target.session.pk, seq=seq, at=at))
     target.set(active_at=at)
 
 
@@ -278,7 +265,13 @@ def _json(usage: Usage | None) -> Any:
 
 
 def _open_part(
-    target: Target, event: events.TextStarted | events.ReasoningStarted, kind: str, at: datetime
+    target: Target,
+    event: events.TextStarted | events.ReasoningStarted | events.ToolInputStarted,
+    kind: str,
+    at: datetime,
+    *,
+    state: str = "open",
+    **columns: Any,
 ) -> None:
     _require_newest_open(target, event)
     statements.insert(
@@ -289,8 +282,9 @@ def _open_part(
             session_id=target.session.pk,
             index=event.index,
             kind=kind,
-            state="open",
+            state=state,
             started_at=at,
+            **columns,
         )
     )
 
@@ -346,21 +340,15 @@ def _reasoning_ended(target: Target, event: events.ReasoningEnded, seq: int, at:
 
 @_projects(events.ToolInputStarted)
 def _tool_input_started(target: Target, event: events.ToolInputStarted, seq: int, at: datetime) -> None:
-    _require_newest_open(target, event)
-    statements.insert(
-        MessagePart(
-            id=event.part,
-            user_id=target.session.user_id,
-            message_id=event.message,
-            session_id=target.session.pk,
-            index=event.index,
-            kind="tool",
-            state="pending",
-            started_at=at,
-            call_id=event.call_id[:NAME_LENGTH],
-            name=event.name[:NAME_LENGTH],
-            hosted=event.hosted,
-        )
+    _open_part(
+        target,
+        event,
+        "tool",
+        at,
+        state="pending",
+        call_id=event.call_id[:NAME_LENGTH],
+        name=event.name[:NAME_LENGTH],
+        hosted=event.hosted,
     )
 
 

@@ -1,7 +1,11 @@
 """The inbox: what was admitted, and what became of it."""
 
+from datetime import datetime
+from typing import Self
+
 from django.db import models
 
+from schema.events import PromptAdmitted
 from sessions_app.models.fields import identity, position, position_or_none, word
 from sessions_app.models.sessions import Session
 
@@ -38,3 +42,19 @@ class SessionInput(models.Model):
 
     def __str__(self) -> str:
         return self.id
+
+    @classmethod
+    def admitted(cls, event: PromptAdmitted, *, session_id: str, seq: int, at: datetime) -> Self:
+        """The row that the event makes, not stored yet."""
+        return cls(
+            id=event.message,
+            session_id=session_id,
+            origin=event.origin,
+            text=event.text,
+            digest=event.digest,
+            delivery_admitted=event.delivery,
+            delivery=event.delivery,
+            wake=event.wake,
+            created_at=at,
+            admitted_seq=seq,
+        )

@@ -1,7 +1,6 @@
 """A real Chromium and real processes."""
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect, sync_playwright
@@ -31,10 +30,8 @@ def chromium() -> Iterator[Browser]:
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     """One running installation for the tests of a module; what is unknown is left to people."""
-    need("chromium")
-    directory: Path = tmp_path_factory.mktemp("installation")
-    with Instance.prepare(directory, HOLDFAST_RECOVERY_POLICY="ask") as running:
-        running.start()
+    directory = tmp_path_factory.mktemp("installation")
+    with people.installation(directory, HOLDFAST_RECOVERY_POLICY="ask") as running:
         yield running
 
 

@@ -1,18 +1,28 @@
 """A person at the chat: what they do and what they see."""
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from tests.support.processes import Instance
+from tests.support.requirements import need
 from tests.support.waiting import until
 
 NAME: Final = "ann"
 PASSWORD: Final = "correct horse battery"
 PATIENCE: Final = 30_000
 """Milliseconds until something that should happen counts as not happening."""
+SOON: Final = {
+    "HOLDFAST_HEARTBEAT_SECONDS": "0.5",
+    "HOLDFAST_LEASE_SECONDS": "2",
+    "HOLDFAST_SWEEP_SECONDS": "1",
+}
+"""Of an installation that finds deaths fast."""
 _LINK: Final = re.compile(r"Open (http\S+/first-run/\S+)")
 
 
@@ -38,6 +48,15 @@ _WATCH: Final = """
     });
 """
 """Notes every text that the newest answer ever shows, and every announcement."""
+
+
+@contextmanager
+def installation(directory: Path, **environ: str) -> Iterator[Instance]:
+    """An installation that runs, with these variables in its environment."""
+    need("chromium")
+    with Instance.prepare(directory, **environ) as running:
+        running.start()
+        yield running
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -5,9 +5,10 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Locator, expect
 
+from tests.browser import people
 from tests.browser.people import Person
 from tests.support.processes import Instance
-from tests.support.requirements import need, requires
+from tests.support.requirements import requires
 from tests.support.waiting import until
 
 pytestmark = requires("chromium")
@@ -15,13 +16,10 @@ pytestmark = requires("chromium")
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    need("chromium")
-    with Instance.prepare(
-        tmp_path_factory.mktemp("installation"),
-        HOLDFAST_RECOVERY_POLICY="ask",
-        HOLDFAST_TOOLS="tests.browser.ledger",
+    directory = tmp_path_factory.mktemp("installation")
+    with people.installation(
+        directory, HOLDFAST_RECOVERY_POLICY="ask", HOLDFAST_TOOLS="tests.browser.ledger"
     ) as running:
-        running.start()
         yield running
 
 

@@ -8,9 +8,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
 
+from tests.browser import people
 from tests.browser.people import Person
 from tests.support.processes import Instance
-from tests.support.requirements import need, requires
+from tests.support.requirements import requires
 
 pytestmark = requires("chromium")
 
@@ -44,16 +45,10 @@ def hook() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory, hook: str) -> Iterator[Instance]:
     """Asks before a note is written, leaves what is unknown to people, and finds deaths fast."""
-    need("chromium")
-    with Instance.prepare(
-        tmp_path_factory.mktemp("installation"),
-        HOLDFAST_RECOVERY_POLICY="ask",
-        HOLDFAST_HEARTBEAT_SECONDS="0.5",
-        HOLDFAST_LEASE_SECONDS="2",
-        HOLDFAST_SWEEP_SECONDS="1",
-        HOLDFAST_WEBHOOK_URLS=hook,
+    directory = tmp_path_factory.mktemp("installation")
+    with people.installation(
+        directory, HOLDFAST_RECOVERY_POLICY="ask", HOLDFAST_WEBHOOK_URLS=hook, **people.SOON
     ) as running:
-        running.start()
         running.manage("shell", "-c", _ASKS)
         yield running
 

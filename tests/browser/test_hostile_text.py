@@ -6,9 +6,10 @@ from typing import Final
 import pytest
 from playwright.sync_api import Dialog, Page, expect
 
+from tests.browser import people
 from tests.browser.people import NAME, Person
 from tests.support.processes import Instance
-from tests.support.requirements import need, requires
+from tests.support.requirements import requires
 
 pytestmark = requires("chromium")
 
@@ -37,13 +38,10 @@ _CLICK: Final = """() => {
 
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
-    need("chromium")
-    with Instance.prepare(
-        tmp_path_factory.mktemp("installation"),
-        HOLDFAST_RECOVERY_POLICY="ask",
-        HOLDFAST_TOOLS="tests.browser.ledger",
+    directory = tmp_path_factory.mktemp("installation")
+    with people.installation(
+        directory, HOLDFAST_RECOVERY_POLICY="ask", HOLDFAST_TOOLS="tests.browser.ledger"
     ) as running:
-        running.start()
         yield running
 
 

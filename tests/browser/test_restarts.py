@@ -8,7 +8,7 @@ from playwright.sync_api import Browser, expect
 from tests.browser import people
 from tests.browser.people import Person
 from tests.support.processes import Instance
-from tests.support.requirements import need, requires
+from tests.support.requirements import requires
 
 pytestmark = requires("chromium")
 
@@ -18,15 +18,8 @@ WHOLE = " ".join(map(str, range(1, 201)))
 @pytest.fixture(scope="module")
 def instance(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Instance]:
     """Leaves what is unknown to people, and finds deaths fast."""
-    need("chromium")
-    with Instance.prepare(
-        tmp_path_factory.mktemp("installation"),
-        HOLDFAST_RECOVERY_POLICY="ask",
-        HOLDFAST_HEARTBEAT_SECONDS="0.5",
-        HOLDFAST_LEASE_SECONDS="2",
-        HOLDFAST_SWEEP_SECONDS="1",
-    ) as running:
-        running.start()
+    directory = tmp_path_factory.mktemp("installation")
+    with people.installation(directory, HOLDFAST_RECOVERY_POLICY="ask", **people.SOON) as running:
         yield running
 
 

@@ -11,7 +11,7 @@ from playwright.sync_api import Browser, expect
 from tests.browser import people
 from tests.browser.people import Person
 from tests.support.processes import Instance
-from tests.support.requirements import need, requires
+from tests.support.requirements import requires
 
 pytestmark = requires("chromium")
 
@@ -19,15 +19,7 @@ pytestmark = requires("chromium")
 @pytest.fixture
 def hasty(tmp_path: Path) -> Iterator[Instance]:
     """An installation that finds deaths fast and goes on by itself."""
-    need("chromium")
-    with Instance.prepare(
-        tmp_path,
-        HOLDFAST_RECOVERY_POLICY="continue",
-        HOLDFAST_HEARTBEAT_SECONDS="0.5",
-        HOLDFAST_LEASE_SECONDS="2",
-        HOLDFAST_SWEEP_SECONDS="1",
-    ) as instance:
-        instance.start()
+    with people.installation(tmp_path, HOLDFAST_RECOVERY_POLICY="continue", **people.SOON) as instance:
         yield instance
 
 
@@ -61,11 +53,8 @@ def test_the_page_tells_the_loss_and_shows_the_continuation_without_a_reload(
 @pytest.fixture
 def patient(tmp_path: Path) -> Iterator[Instance]:
     """An installation whose workers are heard of often and given up late."""
-    need("chromium")
-    with Instance.prepare(
-        tmp_path, HOLDFAST_HEARTBEAT_SECONDS="0.5", HOLDFAST_LEASE_SECONDS="120"
-    ) as instance:
-        instance.start()
+    given = {"HOLDFAST_HEARTBEAT_SECONDS": "0.5", "HOLDFAST_LEASE_SECONDS": "120"}
+    with people.installation(tmp_path, **given) as instance:
         yield instance
 
 
