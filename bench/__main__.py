@@ -1,21 +1,39 @@
-"""``make bench``: every case after the other, each printing its table. ``python -m bench load``: the load proof."""
+"""``make bench``: every case after the other, each printing its table; or the cases that are named.
 
+python -m bench [admission|streaming|turns|recovery]...
+python -m bench load [options]                            the load proof, see its --help
+"""
+
+import argparse
 import sys
+from collections.abc import Callable
+from typing import Final
 
 from bench import admission, load, recovery, streaming, turns
+
+CASES: Final[dict[str, tuple[str, Callable[[], None]]]] = {
+    "admission": ("Admission: POST to 201, 32 clients", admission.run),
+    "streaming": (
+        "Streaming: sessions of 50 words, 100 ms each, one WebSocket reader per session, one worker",
+        streaming.run,
+    ),
+    "turns": ("Turns: prompt, one tool call, 200 chunks, no delay", turns.run),
+    "recovery": ("Recovery: a pass among 100,000 sessions, 1,000 of them orphans", recovery.run),
+}
 
 
 def main() -> None:
     if sys.argv[1:2] == ["load"]:
         load.main(sys.argv[2:])
-    print("Admission: POST to 201, 32 clients")
-    admission.run()
-    print("\nStreaming: sessions of 50 words, 100 ms each, one WebSocket reader per session, one worker")
-    streaming.run()
-    print("\nTurns: prompt, one tool call, 200 chunks, no delay")
-    turns.run()
-    print("\nRecovery: a pass among 100,000 sessions, 1,000 of them orphans")
-    recovery.run()
+        return
+    parser = argparse.ArgumentParser(
+        prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("case", nargs="*", choices=tuple(CASES), metavar="case", help="default: all")
+    for name in parser.parse_args().case or CASES:
+        title, run = CASES[name]
+        print(f"\n{title}", flush=True)
+        run()
 
 
 if __name__ == "__main__":

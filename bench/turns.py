@@ -10,9 +10,11 @@ from as many threads as the coordinator has for its database work.
 import argparse
 import asyncio
 import os
+import threading
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 from bench import apart
@@ -20,6 +22,8 @@ from bench import apart
 CHUNKS: Final = 200
 SIZES: Final = (1, 16, 128)
 LONG: Final = 200
+DATABASE_THREADS: Final = 8
+ANSWER_SECONDS: Final = 120
 
 
 def run(databases: tuple[str, ...] = ("sqlite", "postgresql"), sizes: tuple[int, ...] = SIZES) -> None:
@@ -68,31 +72,42 @@ def inside(database: str, sizes: tuple[int, ...]) -> None:
     registry.resolve = lambda model: (provider, "bench")  # type: ignore[assignment]
     user = User.objects.create_user("bench")
     coordinator.start()
-    commits = _commits_of_one_turn(user.pk)
+    try:
+        _measure(database, user.pk, sizes)
+    finally:
+        coordinator.stop(5)
+
+
+def _measure(database: str, user_id: int, sizes: tuple[int, ...]) -> None:
+    commits = _commits_of_one_turn(user_id)
     print(f"{database}: {commits} commits a turn")
     print(f"{'sessions':>8}{'turns/s':>10}{'ms a turn':>11}{'bare log turns/s':>18}")
     for size in sizes:
-        rate = _rate(user.pk, size)
+        rate = _rate(user_id, size)
         print(f"{size:>8}{rate:>10.0f}{1000 * size / rate:>11.1f}{_bare_rate(size, commits):>18.0f}")
-    _growth(user.pk)
-    coordinator.stop(5)
+    _growth(user_id)
 
 
 def _rate(user_id: int, size: int) -> float:
     turns = max(2, 256 // size)
     chats = [_Chat(user_id) for _ in range(size)]
     begin = time.perf_counter()
-    with ThreadPoolExecutor(min(size, 8)) as pool:
-        list(pool.map(lambda chat: chat.say_all(turns) if size == 1 else None, chats))
-    if size > 1:
+    if size == 1:
+        for number in range(turns):
+            chats[0].say(_question(number))
+    else:
         asyncio.run(_all_at_once(chats, turns))
     return size * turns / (time.perf_counter() - begin)
 
 
 async def _all_at_once(chats: "list[_Chat]", turns: int) -> None:
-    loop = asyncio.get_running_loop()
-    with ThreadPoolExecutor(len(chats)) as pool:
-        await asyncio.gather(*(loop.run_in_executor(pool, chat.say_all, turns) for chat in chats))
+    """They admit on a few threads, as the API's requests do; to wait for an answer takes none."""
+    with ThreadPoolExecutor(min(len(chats), DATABASE_THREADS)) as pool:
+        await asyncio.gather(*(chat.say_all(turns, pool) for chat in chats))
+
+
+def _question(number: int) -> str:
+    return f"Turn {number}: what is six times seven?"
 
 
 class _Chat:
@@ -105,26 +120,32 @@ class _Chat:
 
         self.id = sessions.create(user_id=user_id, now=timezone.now()).session.pk
 
-    def say_all(self, turns: int) -> None:
+    async def say_all(self, turns: int, pool: ThreadPoolExecutor) -> None:
+        loop = asyncio.get_running_loop()
         for number in range(turns):
-            self.say(f"Turn {number}: what is six times seven?")
+            ended = asyncio.Event()
+            _waiting[self.id] = partial(loop.call_soon_threadsafe, ended.set)
+            await loop.run_in_executor(pool, self._admit, _question(number))
+            async with asyncio.timeout(ANSWER_SECONDS):
+                await ended.wait()
 
     def say(self, text: str) -> None:
-        import threading
+        ended = threading.Event()
+        _waiting[self.id] = ended.set
+        self._admit(text)
+        assert ended.wait(ANSWER_SECONDS), "a turn did not end"
 
+    def _admit(self, text: str) -> None:
         from django.utils import timezone
 
         from sessions_app import sessions
         from sessions_app.execution import coordinator
 
-        ended = threading.Event()
-        _waiting[self.id] = ended
         sessions.prompt(session_id=self.id, text=text, now=timezone.now())
         coordinator.hand_over(self.id)
-        assert ended.wait(120), "a turn did not end"
 
 
-_waiting: dict[str, Any] = {}
+_waiting: dict[str, Callable[[], Any]] = {}
 
 
 def _listen() -> None:
@@ -133,7 +154,7 @@ def _listen() -> None:
     def told(session_id: str, events: Any) -> None:
         for event in events:
             if event.type == "step.ended" and event.data["finish"] == "stop":
-                _waiting[session_id].set()
+                _waiting[session_id]()
 
     log.on_commit(told)
 
@@ -167,7 +188,7 @@ def _bare_rate(size: int, commits: int) -> float:
 
     from sessions_app.models import Tombstone
 
-    turns, threads = 300, 1 if connection.vendor == "sqlite" else min(size, 8)
+    turns, threads = 300, 1 if connection.vendor == "sqlite" else min(size, DATABASE_THREADS)
 
     def write(number: int) -> None:
         for step in range(commits):

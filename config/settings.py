@@ -96,6 +96,9 @@ MIDDLEWARE = [
         *("Csrf", "Authentication", "Messages", "XFrameOptions"),
     )
 ]
+# The API serves no files, keeps no messages, signs nobody in, and sees to CSRF itself: by authentication.
+_NOT_FOR_THE_API = ("StaticFiles", "Csrf", "Messages")
+HOLDFAST_API_MIDDLEWARE = [name for name in MIDDLEWARE if not name.endswith(_NOT_FOR_THE_API)]
 MIDDLEWARE.append("axes.middleware.AxesMiddleware")
 
 ROOT_URLCONF = "config.urls"

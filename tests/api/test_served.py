@@ -125,6 +125,28 @@ def test_a_client_that_leaves_disturbs_nobody(served: Served) -> None:
     assert "Traceback" not in served.instance.output[before:]
 
 
+def test_the_answers_are_protected_like_pages(served: Served) -> None:
+    with served.send("GET /api/v1/me HTTP/1.1") as connection:
+        head = _read_until(connection, b"\r\n\r\n").decode("latin1").lower()
+
+    assert " 200 " in head.splitlines()[0]
+    for line in (
+        "x-content-type-options: nosniff",
+        "x-frame-options: deny",
+        "referrer-policy: same-origin",
+        "cross-origin-opener-policy: same-origin",
+        "cache-control: no-store",
+    ):
+        assert f"\r\n{line}\r\n" in head
+    assert "set-cookie" not in head
+
+
+def test_a_name_that_is_not_this_site_is_refused(served: Served) -> None:
+    with socket.create_connection(("127.0.0.1", served.instance.port), timeout=30) as connection:
+        connection.sendall(b"GET /api/v1/me HTTP/1.1\r\nHost: evil.example\r\n\r\n")
+        assert b" 400 " in _read_until(connection, b"\r\n")
+
+
 def test_a_body_without_a_length_is_limited_too(served: Served) -> None:
     head = "POST /api/v1/sessions HTTP/1.1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked"
     chunk = b" " * (1024 * 1024)
