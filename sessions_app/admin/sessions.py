@@ -37,7 +37,7 @@ class _WithStates(pages.Keyset):
     def get_results(self, request: HttpRequest) -> None:
         super().get_results(request)
         rows = list(self.result_list)
-        found = sessions.statuses(rows, now=timezone.now())
+        found = sessions.statuses([row.pk for row in rows], now=timezone.now())
         for row in rows:
             row.derived_state = found[row.pk].state
         self.result_list: Any = rows
@@ -203,6 +203,6 @@ class SessionAdmin(ReadOnly):
     def _status(self, session: Any) -> Status:
         """Derived once for a page."""
         if not hasattr(session, "derived_status"):
-            session.derived_status = sessions.get_status(session, now=timezone.now())
+            session.derived_status = sessions.get_status(session.pk, now=timezone.now())
         status: Status = session.derived_status
         return status

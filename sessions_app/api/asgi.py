@@ -29,7 +29,7 @@ class ApiHandler(ASGIHandler):
 
     def load_middleware(self, is_async: bool = True) -> None:
         """HOLDFAST_API_MIDDLEWARE, all of it asynchronous and with no hook but the call itself."""
-        answer = convert_exception_to_response(self._get_response_async)
+        answer = convert_exception_to_response(self._get_response_async)  # type: ignore[attr-defined]
         for name in reversed(settings.HOLDFAST_API_MIDDLEWARE):
             answer = import_string(name)(answer)
         self._view_middleware: list[Any] = []

@@ -11,20 +11,20 @@ from schema.problems import SessionNotFound
 from sessions_app import sessions
 from sessions_app.access import rates
 from sessions_app.live.requests import InterruptRequest, PromptRequest
-from sessions_app.models import Session
+from sessions_app.models import statements
+from sessions_app.sessions.belongs import belongs
 
 _SESSION_ID: Final = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_LENGTH}}}\Z")
 
 
-def check(*, user_id: int, session_id: str) -> Session:
-    """The user's session. Raises SessionNotFound, also for a user who may not sign in any more."""
-    if not _SESSION_ID.match(session_id) or not is_active(user_id):
+def check(*, user_id: int, session_id: str) -> None:
+    """Raises SessionNotFound for all but the user's own, also for a user who may not sign in any more."""
+    if not (_SESSION_ID.match(session_id) and is_active(user_id) and belongs(session_id, user_id=user_id)):
         raise SessionNotFound(session_id)
-    return sessions.get(user_id=user_id, session_id=session_id)
 
 
 def is_active(user_id: int) -> bool:
-    return User.objects.filter(pk=user_id, is_active=True).exists()
+    return statements.exists(User, {"pk": user_id, "is_active": True})
 
 
 def spend(user_id: int) -> None:

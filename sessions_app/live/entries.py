@@ -20,7 +20,7 @@ from django.db import DatabaseError, InterfaceError
 from django.utils.crypto import constant_time_compare
 
 from sessions_app.live import groups, publish, reads
-from sessions_app.models import ApiToken
+from sessions_app.models import ApiToken, statements
 
 logger = logging.getLogger(__name__)
 
@@ -44,11 +44,11 @@ class Entry:
 
 def holds(entry: Entry) -> bool:
     """Whether whoever came in this way could come in again."""
-    user = User.objects.filter(pk=entry.user_id, is_active=True).first()
+    user = statements.first(User, {"pk": entry.user_id, "is_active": True})
     if user is None:
         return False
     if entry.token_id is not None:
-        return ApiToken.objects.filter(pk=entry.token_id, revoked_at=None).exists()
+        return statements.exists(ApiToken, {"pk": entry.token_id, "revoked_at": None})
     return entry.session_key is None or _is_signed_in(user, entry.session_key)
 
 

@@ -71,16 +71,16 @@ def load(session_id: str, *, after: int, with_status: bool) -> Loaded | None:
     """The events after ``after``. None when the session does not exist."""
     parts = sessions.open_parts(session_id)
     page = log.events_after(session_id, after=after, limit=PAGE)
-    session = Session.objects.select_related("owner").filter(pk=session_id).first()
-    if session is None:
+    head_seq = log.head_seq(session_id)
+    if head_seq is None:
         return None
     is_last = len(page) < PAGE
     return Loaded(
-        head_seq=session.head_seq,
+        head_seq=head_seq,
         events=[packets.whole_event_item(event) for event in page],
         texts=[Text(message=each.message, part=each.part, text=each.text) for each in parts],
         is_last=is_last,
-        status=sessions.get_status(session, now=timezone.now()) if with_status and is_last else None,
+        status=sessions.get_status(session_id, now=timezone.now()) if with_status and is_last else None,
     )
 
 
@@ -174,8 +174,7 @@ def _with_liveness(seen: dict[str, Seen], *, now: datetime) -> dict[str, Seen]:
 def _statuses(session_ids: Iterable[str], *, now: datetime) -> dict[str, Status]:
     found: dict[str, Status] = {}
     for ids in _chunks(session_ids):
-        rows = list(Session.objects.select_related("owner").filter(pk__in=ids))
-        found.update(sessions.statuses(rows, now=now))
+        found.update(sessions.statuses(ids, now=now))
     return found
 
 

@@ -8,7 +8,7 @@ from pydantic import JsonValue
 
 from schema import codec
 from schema.events import EventData
-from sessions_app.models import Session, SessionEvent
+from sessions_app.models import Session, SessionEvent, statements
 
 MAX_PAGE: Final = 500
 
@@ -55,10 +55,11 @@ def events_after(session_id: str, *, after: int = 0, limit: int = MAX_PAGE) -> l
 
     An unknown session has no events.
     """
-    rows = SessionEvent.objects.filter(session_id=session_id, seq__gt=after).order_by("seq")[:limit]
-    return [stored(row) for row in rows]
+    where = {"session_id": session_id, "seq__gt": after}
+    return [stored(row) for row in statements.fetch(SessionEvent, where, order_by="seq", limit=limit)]
 
 
 def head_seq(session_id: str) -> int | None:
     """The newest sequence number, 0 before the first event, None when the session does not exist."""
-    return Session.objects.filter(pk=session_id).values_list("head_seq", flat=True).first()
+    rows = statements.fetch_columns(Session, ("head_seq",), {"pk": session_id})
+    return rows[0].head_seq if rows else None

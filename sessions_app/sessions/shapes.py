@@ -8,7 +8,15 @@ from typing import Any
 from schema.status import Status
 from sessions_app.attempts import asking
 from sessions_app.log import StoredEvent
-from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage
+from sessions_app.models import (
+    MessagePart,
+    PartCheckpoint,
+    ProviderAttempt,
+    Session,
+    SessionInput,
+    SessionMessage,
+    statements,
+)
 from sessions_app.tools import reconcile
 
 Shape = dict[str, Any]
@@ -25,12 +33,14 @@ class OpenPart:
 
 def open_parts(session_id: str) -> list[OpenPart]:
     """The open parts of a session with their checkpoints, in the order they began."""
-    parts = (
-        MessagePart.objects.filter(session_id=session_id, ended_at=None, state="open")
-        .select_related("checkpoint")
-        .order_by("started_at", "index")
-    )
-    return [OpenPart(message=part.message_id, part=part.pk, text=text_so_far(part)) for part in parts]
+    where = {"session_id": session_id, "ended_at": None, "state": "open"}
+    parts = statements.fetch_columns(MessagePart, ("started_at", "index", "id", "message_id"), where)
+    ids = tuple(part.id for part in parts)
+    stored = statements.fetch_columns(PartCheckpoint, ("part_id", "text"), {"pk__in": ids}) if ids else []
+    texts = {checkpoint.part_id: checkpoint.text for checkpoint in stored}
+    return [
+        OpenPart(message=part.message_id, part=part.id, text=texts.get(part.id, "")) for part in sorted(parts)
+    ]
 
 
 def text_so_far(part: MessagePart) -> str:

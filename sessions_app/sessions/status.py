@@ -1,12 +1,12 @@
 """Status, derived from durable facts and the owner's liveness, never from a process's memory."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Case, CharField, Count, F, IntegerField, Max, OuterRef, Q, Subquery, Value, When
+from django.db.models import Case, CharField, Count, F, IntegerField, Max, Q, Value, When
 
 from schema.problems import SessionNotFound
 from schema.status import Facts, Pending, Retry, Status, Unknown, derive
@@ -19,7 +19,12 @@ from sessions_app.models import (
     SessionInput,
     SessionMessage,
     Worker,
+    statements,
 )
+from sessions_app.sessions.shapes import rfc3339
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 
 @dataclass
@@ -27,68 +32,96 @@ class _Found:
     steer: int = 0
     queue: int = 0
     newest_wanting_wake: int = 0
+    retry: Any = None
     unsettled: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     unknown_calls: list[str] = field(default_factory=list)
     waiting_calls: list[str] = field(default_factory=list)
 
 
-def get_status(session: Session, *, now: datetime) -> Status:
+def get_status(session_id: str, *, now: datetime) -> Status:
     """One session's status; a fixed number of statements, whatever the session holds.
 
-    Raises SessionNotFound when it was deleted meanwhile.
+    Raises SessionNotFound when there is no such session (any more).
     """
-    status = statuses([session], now=now).get(session.pk)
+    status = statuses([session_id], now=now).get(session_id)
     if status is None:
-        raise SessionNotFound(session.pk)
+        raise SessionNotFound(session_id)
     return status
 
 
-def statuses(sessions: Sequence[Session], *, now: datetime) -> dict[str, Status]:
-    """The status of each, by id, without those deleted meanwhile; a fixed number of statements.
+def statuses(ids: Sequence[str], *, now: datetime) -> dict[str, Status]:
+    """The status of each session there is, by id; a fixed number of statements, however many they are.
 
     The inbox is read before the session row. The other way round, a session that is taken in between
     would look idle: not owned yet, and nothing pending any more.
     """
-    ids = [session.pk for session in sessions]
     found = _look(ids)
-    of_agent = Agent.objects.filter(pk=OuterRef("agent")).values("recovery_policy")
-    unfinished = SessionMessage.objects.filter(session_id=OuterRef("pk"), completed_at=None)
-    rows = (
-        Session.objects.select_related("owner")
-        .annotate(
-            agent_policy=Subquery(of_agent),
-            open_retry=Subquery(unfinished.order_by("-seq").values("retry")[:1]),
+    rows = statements.fetch(Session, {"pk__in": ids}) if ids else []
+    owners = _owners({row.owner_id for row in rows if row.owner_id is not None}, now=now)
+    policies = _policies({row.agent for row in rows})
+    return {
+        row.pk: _status(
+            row,
+            found[row.pk],
+            owner=owners.get(row.owner_id or "", _NOBODY),
+            of_agent=policies.get(row.agent, ""),
         )
-        .in_bulk(ids)
-    )
-    return {pk: _status(row, found[pk], now=now) for pk, row in rows.items()}
+        for row in rows
+    }
 
 
-def _asks(session: Any) -> bool:
-    """Whether what is unknown is left to people, once nobody else is asked; under ``off`` it is only shown."""
-    return agents.recovery_policy(session, session.agent_policy or "") != "off"
+@dataclass(frozen=True, kw_only=True)
+class _Owner:
+    is_alive: bool
+    quiet_since: datetime | None = None
+
+
+_NOBODY: Final = _Owner(is_alive=False)
+
+
+def _owners(ids: Collection[str], *, now: datetime) -> dict[str, _Owner]:
+    """Each is looked at once, however many sessions it has."""
+    found = {}
+    for worker in statements.fetch(Worker, {"pk__in": tuple(ids)}) if ids else ():
+        is_alive = not ownership.prove_death(worker, now=now)
+        quiet_since = ownership.quiet_since(worker, now=now) if is_alive else None
+        found[worker.pk] = _Owner(is_alive=is_alive, quiet_since=quiet_since)
+    return found
+
+
+def _policies(agent_names: Collection[str]) -> dict[str, str]:
+    if not agent_names:
+        return {}
+    rows = statements.fetch_columns(Agent, ("name", "recovery_policy"), {"pk__in": tuple(agent_names)})
+    return {row.name: row.recovery_policy for row in rows}
 
 
 def _look(ids: Sequence[str]) -> dict[str, _Found]:
     found: dict[str, _Found] = defaultdict(_Found)
-    pending = (
-        SessionInput.objects.filter(session_id__in=ids, promoted_seq=None, withdrawn_seq=None)
-        .values("session_id", "delivery")
-        .annotate(count=Count("pk"), newest=Max("admitted_seq", filter=Q(wake=True)))
-    )
-    for row in pending:
-        entry = found[row["session_id"]]
-        if row["delivery"] == "steer":
-            entry.steer = row["count"]
+    for session_id, delivery, count, newest in statements.rows_of(_pending, ids):
+        entry = found[session_id]
+        if delivery == "steer":
+            entry.steer = count
         else:
-            entry.queue = row["count"]
-        entry.newest_wanting_wake = max(entry.newest_wanting_wake, row["newest"] or 0)
-    _look_at_what_is_open(ids, found)
+            entry.queue = count
+        entry.newest_wanting_wake = max(entry.newest_wanting_wake, newest or 0)
+    for session_id, pk, where, _, _ in sorted(statements.rows_of(_open, ids), key=lambda row: row[3:]):
+        getattr(found[session_id], where).append(pk)
+    for message in _unfinished(ids):
+        found[message.session_id].retry = message.retry
     return found
 
 
-def _look_at_what_is_open(ids: Sequence[str], found: dict[str, _Found]) -> None:
+def _pending(ids: Sequence[str]) -> "QuerySet[SessionInput, Any]":
+    return (
+        SessionInput.objects.filter(session_id__in=ids, promoted_seq=None, withdrawn_seq=None)
+        .values_list("session_id", "delivery")
+        .annotate(count=Count("pk"), newest=Max("admitted_seq", filter=Q(wake=True)))
+    )
+
+
+def _open(ids: Sequence[str]) -> "QuerySet[ProviderAttempt, Any]":
     """Attempts and calls that are unsettled, unknown or wait for a person: one statement over both tables."""
     open_or_unknown = Q(settled_at=None, unknown_at=None) | Q(unknown_at__isnull=False, decided_at=None)
     waiting_or_unknown = Q(ended_at=None, approval="waiting") | Q(unknown_at__isnull=False, decided_at=None)
@@ -114,29 +147,37 @@ def _look_at_what_is_open(ids: Sequence[str], found: dict[str, _Found]) -> None:
         F("started_at"),
         F("index"),
     )
-    rows = attempts.order_by().union(calls.order_by(), all=True)
-    for session_id, pk, where, _, _ in sorted(rows, key=lambda row: row[3:]):
-        getattr(found[session_id], where).append(pk)
+    return attempts.order_by().union(calls.order_by(), all=True)
 
 
-def _status(session: Any, found: _Found, *, now: datetime) -> Status:
-    retry = None if session.open_retry is None else Retry.model_validate(session.open_retry)
-    owner_alive = session.owner is not None and not ownership.prove_death(session.owner, now=now)
+def _unfinished(ids: Sequence[str]) -> list[Any]:
+    """The messages that are still written, in order. Sorted here: few of them lie among many."""
+    if not ids:
+        return []
+    names = ("session_id", "seq", "retry")
+    rows = statements.fetch_columns(SessionMessage, names, {"session_id__in": ids, "completed_at": None})
+    return sorted(rows, key=lambda row: row.seq)
+
+
+def _status(session: Session, found: _Found, *, owner: _Owner, of_agent: str) -> Status:
+    retry = None if found.retry is None else Retry.model_validate(found.retry)
+    # Under ``off`` what is unknown is only shown; else it is left to people once nobody else is asked.
+    asks = agents.recovery_policy(session, of_agent) != "off" and not session.inquiry
     facts = Facts(
         owned=session.owner_id is not None,
-        owner_alive=owner_alive,
-        retry=owner_alive and retry is not None,
+        owner_alive=owner.is_alive,
+        retry=owner.is_alive and retry is not None,
         waiting=bool(found.waiting_calls),
         parked=session.parked,
-        undecided=_asks(session) and not session.inquiry and bool(found.unknown or found.unknown_calls),
+        undecided=asks and bool(found.unknown or found.unknown_calls),
         due=session.owed_at is not None or found.newest_wanting_wake > (session.hold_seq or 0),
     )
     return Status(
         state=derive(facts),
         session=session.pk,
         head_seq=session.head_seq,
-        owner_alive=owner_alive,
-        owner_quiet_since=_quiet_since(session.owner, now=now) if owner_alive else None,
+        owner_alive=owner.is_alive,
+        owner_quiet_since=None if owner.quiet_since is None else rfc3339(owner.quiet_since),
         pending=Pending(steer=found.steer, queue=found.queue),
         paused=session.hold_reason == "paused",
         parked=session.parked,
@@ -145,8 +186,3 @@ def _status(session: Any, found: _Found, *, now: datetime) -> Status:
         unknown=Unknown(attempts=tuple(found.unknown), tools=tuple(found.unknown_calls)),
         waiting=tuple(found.waiting_calls),
     )
-
-
-def _quiet_since(owner: Worker, *, now: datetime) -> str | None:
-    since = ownership.quiet_since(owner, now=now)
-    return None if since is None else since.isoformat().replace("+00:00", "Z")

@@ -117,7 +117,7 @@ class Chat:
 
 def beside(*, user_id: int, cursor: str, now: datetime, query: str = "") -> Beside:
     window = sidebar.read(user_id=user_id, cursor=cursor, query=query)
-    return _beside(window, sessions.statuses(window.all, now=now), now=now, query=query)
+    return _beside(window, sessions.statuses([row.pk for row in window.all], now=now), now=now, query=query)
 
 
 def read(
@@ -138,7 +138,7 @@ def read(
     pending = [sessions.prompt_shape(prompt) for prompt in sessions.prompts_of(session)]
     messages, earlier = _messages(session, before=before)
     window = sidebar.read(user_id=user_id, cursor=cursor, query=query)
-    statuses = sessions.statuses([session, *window.all], now=now)
+    statuses = sessions.statuses([session_id, *(row.pk for row in window.all)], now=now)
     if session.pk not in statuses:
         raise SessionNotFound(session_id)
     status = statuses[session.pk].model_dump(mode="json")

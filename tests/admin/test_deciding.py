@@ -236,7 +236,7 @@ def test_the_filter_for_decisions_finds_what_the_status_says(
     scenes.waiting_call(both)
     made.append(both)
     rows = Session.objects.filter(pk__in=made)
-    found = sessions.statuses(list(rows), now=world.NOW)
+    found = sessions.statuses([row.pk for row in rows], now=world.NOW)
     wanted = {pk for pk, status in found.items() if status.state == "needs_decision"}
 
     shown = browser.get(list_of(Session), {"needs_decision": "yes"}).content.decode()

@@ -230,7 +230,7 @@ class Chat:
         return resumed
 
     def status(self) -> Status:
-        return sessions.get_status(self.row, now=timezone.now())
+        return sessions.get_status(self.id, now=timezone.now())
 
     def settled(self) -> Status:
         until(lambda: self.row.owner_id is None and self._is_at_rest(), what="the session's rest")

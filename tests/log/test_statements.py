@@ -1,8 +1,11 @@
 """Statements that are compiled once do what the ORM would do."""
 
+from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from django.db.models import Count, QuerySet
 
 from sessions_app.models import MessagePart, Session, SessionInput, Tombstone, statements
 from tests.support import world
@@ -81,3 +84,21 @@ def test_a_change_tells_how_many_rows_it_changed_and_touches_no_other() -> None:
     assert not SessionInput.objects.filter(session_id=session_id).exists()
     assert world.everything_of(other) == before
     assert statements.fetch_columns(MessagePart, ("id", "kind"), {"session_id": other}) == []
+
+
+def test_a_query_over_several_tables_is_put_together_once_for_few_numbers_of_ids() -> None:
+    ids = [world.session() for _ in range(6)]
+    for session_id in ids:
+        world.prompt(session_id)
+    widths: list[int] = []
+
+    def prompts_of(some: Sequence[str]) -> "QuerySet[SessionInput, Any]":
+        widths.append(len(some))
+        rows = SessionInput.objects.filter(session_id__in=some, wake=True)
+        return rows.values_list("session_id").annotate(count=Count("pk"))
+
+    for count in (0, 1, 2, 3, 4, 5, 6, 6, 3):
+        found = statements.rows_of(prompts_of, ids[:count])
+        assert sorted(found) == sorted((session_id, 1) for session_id in ids[:count])
+
+    assert widths == [1, 2, 4, 8]

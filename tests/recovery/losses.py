@@ -228,8 +228,7 @@ class Lost:
         return self.row.owner_id is None and not ownership.has_unsettled_work(self.id)
 
     def status(self) -> str:
-        user_id = self.row.user_id
-        return sessions.get_status(sessions.get(user_id=user_id, session_id=self.id), now=LATER).state
+        return sessions.get_status(self.id, now=LATER).state
 
 
 def try_to_recover(orphan: Discovered, *, by: str | None = None, now: datetime = LATER) -> Recovered:

@@ -171,7 +171,7 @@ def test_what_now_needs_a_decision_is_exit_code_3() -> None:
     code, report = told("--policy", "ask")
 
     assert (code, counts(report)) == (3, {"found": 1, "claimed": 1, "held": 1})
-    assert sessions.get_status(world.row(lost.id), now=world.NOW).state == "needs_decision"
+    assert sessions.get_status(lost.id, now=world.NOW).state == "needs_decision"
     # Only what this pass left to people counts.
     assert told()[0] == 0
 

@@ -52,7 +52,7 @@ def test_a_staged_revert_hides_nothing_yet_and_is_told() -> None:
 
     assert visible(session_id) == messages
     row = world.row(session_id)
-    shape = sessions.session_shape(row, sessions.get_status(row, now=world.NOW))
+    shape = sessions.session_shape(row, sessions.get_status(row.pk, now=world.NOW))
     assert shape["staged_revert"] == messages[2]
     assert world.event_types(session_id)[-1] == "revert.staged"
     assert world.wakes() == []
@@ -112,7 +112,7 @@ def test_what_is_pending_waits_while_a_revert_is_staged_and_stays_pending_when_i
     stage(session_id, messages[2])
 
     assert not inbox.is_due(world.row(session_id), now=world.after(20))
-    assert sessions.get_status(world.row(session_id), now=world.after(20)).state == "idle"
+    assert sessions.get_status(session_id, now=world.after(20)).state == "idle"
     assert not sessions.resume(session_id=session_id, now=world.after(20))
     assert not sessions.interrupt(session_id=session_id, now=world.after(20))
     newer = world.prompt(session_id, "Newer")

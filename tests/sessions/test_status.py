@@ -13,7 +13,7 @@ from schema.events import AttemptDispatched, AttemptPrepared, AttemptUnknown, St
 from schema.status import Status
 from sessions_app import ownership, sessions
 from sessions_app.log import Held
-from sessions_app.models import ProviderAttempt, Worker
+from sessions_app.models import ProviderAttempt, Session, Worker
 from tests.support import children, world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
@@ -22,7 +22,7 @@ committing = pytest.mark.django_db(transaction=True)
 
 
 def status(session_id: str) -> Status:
-    return sessions.get_status(world.row(session_id), now=world.NOW)
+    return sessions.get_status(session_id, now=world.NOW)
 
 
 def idle() -> str:
@@ -187,15 +187,31 @@ def test_a_session_whose_worker_was_killed_is_orphaned_at_once(tmp_path: Path) -
     assert ownership.is_orphan(session_id, now=world.NOW)
 
 
+def test_the_owner_of_many_sessions_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [owned() for _ in range(3)]
+    Session.objects.update(owner=world.row(ids[0]).owner_id)
+    looked_at: list[str] = []
+    monkeypatch.setattr(
+        ownership, "prove_death", lambda worker, now: looked_at.append(worker.pk) or worker.pk == ""
+    )
+
+    found = sessions.statuses(ids, now=world.NOW)
+
+    assert looked_at == [world.row(ids[0]).owner_id]
+    assert {status.state for status in found.values()} == {"busy"}
+
+
 def test_a_list_of_statuses_costs_the_same_number_of_statements_however_long_it_is() -> None:
     rows = [
         world.row(make()) for make in (idle, with_a_prompt(), owned, owned, paused, with_an_unknown_attempt())
     ]
 
+    owned_one = rows[2]
+
     with CaptureQueriesContext(connection) as one:
-        sessions.statuses(rows[:1], now=world.NOW)
+        sessions.statuses([owned_one.pk], now=world.NOW)
     with CaptureQueriesContext(connection) as many:
-        found = sessions.statuses(rows, now=world.NOW)
+        found = sessions.statuses([row.pk for row in rows], now=world.NOW)
 
     assert len(many) == len(one)
     assert [found[row.pk].state for row in rows] == [

@@ -22,7 +22,9 @@ class Revert(SessionEndpoint):
     def post(self, *, session_id: str, body: bodies.Revert) -> HttpResponse:
         revert.stage(session_id=session_id, message_id=body.message_id, now=timezone.now())
         session = sessions.get(user_id=self.user_id, session_id=session_id)
-        return answers.json(sessions.session_shape(session, sessions.get_status(session, now=timezone.now())))
+        return answers.json(
+            sessions.session_shape(session, sessions.get_status(session.pk, now=timezone.now()))
+        )
 
     @operation("Hide nothing after all", answers={204: None})
     def delete(self, *, session_id: str) -> HttpResponse:

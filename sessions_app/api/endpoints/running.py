@@ -58,7 +58,7 @@ class Compact(SessionEndpoint):
 def status_now(user_id: int, session_id: str) -> Status:
     """Raises SessionNotFound when it was deleted meanwhile."""
     session = sessions.get(user_id=user_id, session_id=session_id)
-    return sessions.get_status(session, now=timezone.now())
+    return sessions.get_status(session.pk, now=timezone.now())
 
 
 def _accepted(user_id: int, session_id: str, **outcome: bool) -> HttpResponse:

@@ -26,7 +26,7 @@ class Sessions(Endpoint):
         if query.needs_decision is not None:
             rows = undecided.needing_decision(rows, query.needs_decision)
         page = paging.cut(rows, order=NEWEST_ACTIVITY_FIRST, query=query)
-        found = sessions.statuses(page.rows, now=timezone.now())
+        found = sessions.statuses([row.pk for row in page.rows], now=timezone.now())
         return answers.json(page.shape([sessions.session_shape(row, found[row.pk]) for row in page.rows]))
 
     @operation(
@@ -66,5 +66,5 @@ class OneSession(SessionEndpoint):
 
 
 def _answer(session: Session, *, status: int = 200) -> HttpResponse:
-    found = sessions.get_status(session, now=timezone.now())
+    found = sessions.get_status(session.pk, now=timezone.now())
     return answers.json(sessions.session_shape(session, found), status=status)
