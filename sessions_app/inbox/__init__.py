@@ -18,6 +18,7 @@ from sessions_app.inbox.pending import (
     is_due,
     promotable,
     waits_for_a_person,
+    want_wake,
     wants_wake,
 )
 from sessions_app.inbox.promote import promote, promote_steers
@@ -44,6 +45,7 @@ __all__ = [
     "stage_revert",
     "unpark",
     "waits_for_a_person",
+    "want_wake",
     "wants_wake",
     "withdraw",
 ]

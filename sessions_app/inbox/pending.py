@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from sessions_app.log import SessionTransaction
 from sessions_app.models import MessagePart, Session, SessionInput, statements
 
 
@@ -18,6 +19,11 @@ def has_promotable(session: Session, **conditions: Any) -> bool:
 def wants_wake(session: Session, **conditions: Any) -> bool:
     """Whether a promotable input starts a drain by itself; the others wait until one runs."""
     return has_promotable(session, wake=True, **conditions)
+
+
+def want_wake(tx: SessionTransaction) -> None:
+    """Whatever is promotable starts a drain by itself from now on."""
+    statements.update(SessionInput, _promotable(tx.session, {"wake": False}), {"wake": True})
 
 
 def has_pending(session_id: str, *, up_to: int) -> bool:

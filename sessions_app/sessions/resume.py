@@ -4,16 +4,17 @@ from datetime import datetime
 
 from sessions_app import inbox, ownership
 from sessions_app.live import wakes
-from sessions_app.log import SessionTransaction, session_transaction
+from sessions_app.log import session_transaction
 from sessions_app.models import SessionMessage, Worker
 
 
 def resume(*, session_id: str, now: datetime) -> bool:
     """Lift a pause and let the session run, or join what runs. False when there is nothing to run.
 
-    A run is owed once this returned True, so that a crash right after it loses nothing. What is sent is
-    a new attempt, never an old one. A staged revert waits for a prompt, or to be cleared: until then there
-    is nothing to run. Raises log.SessionGone.
+    A turn without an answer is owed a run once this returned True, and what is pending wants a wake, so that
+    a crash right after it loses nothing. What is sent is a new attempt, never an old one; a turn that was
+    answered is not answered again. A staged revert waits for a prompt, or to be cleared: until then there is
+    nothing to run. Raises log.SessionGone.
     """
     with session_transaction(session_id, now=now) as tx:
         if tx.session.staged_revert:
@@ -31,10 +32,14 @@ def resume(*, session_id: str, now: datetime) -> bool:
                 tx.set(interrupt_resume=True)
                 wakes.enqueue(tx)
             return True
-        if not _has_something_to_do(tx):
+        is_owed = tx.session.owed_at is not None or _is_unanswered(tx.session.pk)
+        if not (is_owed or tx.session.parked or inbox.has_promotable(tx.session)):
             return False
         inbox.unpark(tx)
-        inbox.owe(tx, not_before=now)
+        if is_owed:
+            inbox.owe(tx, not_before=now)
+        else:
+            inbox.want_wake(tx)
         wakes.enqueue(tx)
         return True
 
@@ -43,15 +48,16 @@ def _is_orphan(owner_id: str) -> bool:
     return ownership.looks_dead(Worker.objects.get(pk=owner_id))
 
 
-def _has_something_to_do(tx: SessionTransaction) -> bool:
-    if tx.session.parked or tx.session.owed_at is not None or inbox.has_promotable(tx.session):
-        return True
+def _is_unanswered(session_id: str) -> bool:
+    """Whether the newest turn has no whole answer; one that ends with calls is none."""
     newest = (
         SessionMessage.objects.filter(
-            session_id=tx.session.pk, reverted_seq=None, type__in=("user", "synthetic", "assistant")
+            session_id=session_id, reverted_seq=None, type__in=("user", "synthetic", "assistant")
         )
         .order_by("-seq")
-        .values_list("state", "type")
         .first()
     )
-    return newest is not None and newest != ("completed", "assistant")
+    if newest is None:
+        return False
+    is_answer = newest.type == "assistant" and newest.state == "completed"
+    return not is_answer or newest.finish == "tool_calls"

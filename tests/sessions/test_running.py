@@ -26,13 +26,13 @@ def interrupt(session_id: str, **arguments: Any) -> bool:
     return sessions.interrupt(session_id=session_id, now=world.NOW, **arguments)
 
 
-def answered(held: Held, *, outcome: str = "completed") -> None:
+def answered(held: Held, *, outcome: str = "completed", finish: str = "stop") -> None:
     """End a step for the newest prompt, and release."""
     with world.transaction(held) as tx:
         message = identity.new_message_id()
         tx.append(StepStarted(message=message, agent="default", model="demo:scripted", step=1))
         if outcome == "completed":
-            tx.append(StepEnded(message=message, finish="stop"))
+            tx.append(StepEnded(message=message, finish=finish))
         else:
             error = StepError(reason="cut", message="Cut.")
             tx.append(StepFailed(message=message, outcome=outcome, error=error))  # type: ignore[arg-type]
@@ -51,13 +51,14 @@ def paused() -> tuple[str, str]:
 # Resume
 
 
-def test_resuming_lifts_a_pause_owes_a_run_and_wakes() -> None:
+def test_resuming_lifts_a_pause_and_wakes() -> None:
     session_id, waiting = paused()
 
     assert resume(session_id)
 
     session = world.row(session_id)
-    assert (session.hold_seq, session.owed_at) == (None, world.NOW)
+    assert (session.hold_seq, session.owed_at) == (None, None)
+    assert inbox.is_due(session, now=world.NOW)
     assert world.event_types(session_id)[-1] == "session.unpaused"
     assert world.wakes() == [session_id]
     assert [row.pk for row in inbox.promotable(session)] == [waiting]
@@ -105,6 +106,31 @@ def test_resuming_runs_a_prompt_that_was_admitted_only() -> None:
 
     assert world.wakes() == [session_id]
     assert inbox.is_due(world.row(session_id), now=world.NOW)
+
+
+@pytest.mark.parametrize("wake", [True, False])
+def test_resuming_an_answered_session_begins_what_is_pending_and_answers_nothing_again(wake: bool) -> None:
+    held = world.owned()
+    answered(held)
+    waiting = world.prompt(held.session_id, delivery="queue", wake=wake)
+    world.change(held.session_id, hold_seq=world.row(held.session_id).head_seq, hold_reason="paused")
+
+    assert resume(held.session_id)
+
+    session = world.row(held.session_id)
+    assert (session.owed_at, inbox.is_due(session, now=world.NOW)) == (None, True)
+    begun = stages.begin(session_id=held.session_id, worker_id=held.worker_id, now=world.NOW)
+    assert isinstance(begun, stages.Begun)
+    assert world.input_row(waiting).promoted_seq is not None
+
+
+def test_resuming_an_answer_that_ended_with_calls_goes_on() -> None:
+    held = world.owned()
+    answered(held, finish="tool_calls")
+
+    assert resume(held.session_id)
+
+    assert world.row(held.session_id).owed_at == world.NOW
 
 
 def test_resuming_joins_what_runs() -> None:
