@@ -93,6 +93,7 @@ class Driver:
         self.ask("DELETE", f"/sessions/{session}/prompts/{message}", expect=(204, 409))
 
     def interrupt(self, session: str, *, resume: bool = False) -> None:
+        """Stop what runs; after a lost answer once more, and then it may stop what came next."""
         self.ask("POST", f"/sessions/{session}/interrupt", {"resume": resume}, expect=(202,))
 
     def resume(self, session: str) -> None:
@@ -218,15 +219,20 @@ class Driver:
         self._decide(f"/tool-calls/{call}/decide", action)
 
     def decide_attempt(self, attempt: str, action: str) -> None:
-        self._decide(f"/attempts/{attempt}/decide", action)
+        """Nothing can follow an attempt that a newer turn has left behind: then it is abandoned."""
+        path = f"/attempts/{attempt}/decide"
+        if self._decide(path, action).get("code") == "superseded":
+            self._decide(path, "abandon")
 
     def reconcile(self, attempt: str) -> None:
         """Have the provider asked, if it is not known meanwhile what became of the attempt."""
         self.ask("POST", f"/attempts/{attempt}/reconcile", {}, expect=(202, 409))
 
-    def _decide(self, path: str, action: str) -> None:
+    def _decide(self, path: str, action: str) -> Json:
         """Once: a repeat after a lost answer is told the first decision, or that it comes too late."""
-        self.ask("POST", path, {"action": action, "reason": "as the script says"}, expect=(200, 409))
+        body = {"action": action, "reason": "as the script says"}
+        answer: Json = self.ask("POST", path, body, expect=(200, 409))
+        return answer
 
     def look(self) -> Json:
         printed = self.house.run("-m", "tests.crash.look")
@@ -240,5 +246,15 @@ class Driver:
         if sum(status["pending"].values()):
             self.faults.append(f"P1: {session} is idle although prompts are pending: {status}")
         spoken = [m for m in self.messages(session) if m["type"] in ("user", "synthetic", "assistant")]
-        if spoken and spoken[-1]["type"] != "assistant":
+        if spoken and spoken[-1]["type"] != "assistant" and not self._was_stopped(session, spoken[-1]["id"]):
             self.faults.append(f"P1: {session} is idle, and {spoken[-1]['id']} was promoted and not answered")
+
+    def _was_stopped(self, session: str, message: str) -> bool:
+        """Whether a Stop that was sent again, since its answer was lost, met the turn of this message."""
+        if f"POST /sessions/{session}/interrupt" not in self.house.repeated:
+            return False
+        said = [(each["type"], each["data"]) for each in self.events(session)]
+        promoted = said.index(("prompt.promoted", {"message": message}))
+        return any(
+            kind == "execution.interrupted" and data["reason"] == "user" for kind, data in said[promoted:]
+        )

@@ -48,6 +48,8 @@ class House:
     web: Child | None = None
     workers: list[Child] = field(default_factory=list)
     is_mended: bool = False
+    repeated: set[str] = field(default_factory=set)
+    """Requests that were sent again, since no answer came."""
     _commands: "itertools.count[int]" = field(default_factory=itertools.count)
 
     def environ(self, role: str = "") -> dict[str, str]:
@@ -143,12 +145,17 @@ class House:
 
     def request(self, method: str, path: str, body: Any = None) -> tuple[int, Any]:
         """One request, repeated as it is until it is answered."""
-        answer = until(
-            lambda: self._try(method, path, body),
-            within=PATIENCE_SECONDS,
-            what=f"an answer to {method} {path}",
-        )
+        tries = 0
+
+        def ask() -> tuple[int, Any] | None:
+            nonlocal tries
+            tries += 1
+            return self._try(method, path, body)
+
+        answer = until(ask, within=PATIENCE_SECONDS, what=f"an answer to {method} {path}")
         assert answer is not None
+        if tries > 1:
+            self.repeated.add(f"{method} {path}")
         return answer
 
     def _try(self, method: str, path: str, body: Any) -> tuple[int, Any] | None:
