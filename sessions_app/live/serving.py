@@ -9,6 +9,7 @@ anybody reads. And sending waits for the client: daphne by itself takes whatever
 import asyncio
 import gc
 import logging
+import sys
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, Final
 
@@ -20,6 +21,8 @@ from sessions_app.live import groups, publish, reads
 logger = logging.getLogger(__name__)
 
 FIGURES_SECONDS: Final = 5.0
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that computes keeps the loop from going on, which lets go of the interpreter at every send."""
 STALL_SECONDS: Final = 30.0
 FIRST_LOOK_SECONDS: Final = 0.001
 LAST_LOOK_SECONDS: Final = 0.05
@@ -48,6 +51,7 @@ class Serving:
 async def _start(loop: asyncio.AbstractEventLoop) -> None:
     # What was imported stays for good: full collections need not look at it again and again.
     gc.freeze()
+    sys.setswitchinterval(SWITCH_SECONDS)
     publish.use_loop(loop)
     serve = getattr(groups.layer(), "serve", None)
     if callable(serve):
