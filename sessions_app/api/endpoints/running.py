@@ -36,14 +36,30 @@ class Wait(SessionEndpoint):
 
 
 class Resume(SessionEndpoint):
-    @operation("Go on, or join what runs", body=bodies.Nothing, answers={202: views.Resumed})
+    @operation(
+        "Go on, or join what runs",
+        description=(
+            "A turn without a whole answer is asked about again, by a new attempt; then what waits runs. A turn that "
+            "was answered is not answered again. Can be sent again."
+        ),
+        body=bodies.Nothing,
+        answers={202: views.Resumed},
+    )
     def post(self, *, session_id: str) -> HttpResponse:
         resumed = sessions.resume(session_id=session_id, now=timezone.now())
         return _accepted(self.user_id, session_id, resumed=resumed)
 
 
 class Interrupt(SessionEndpoint):
-    @operation("Stop what runs", body=bodies.Interrupt, answers={202: views.Interrupted})
+    @operation(
+        "Stop what runs",
+        description=(
+            "It means whatever runs when it arrives: sent again because no answer came, it may stop what began "
+            "meanwhile. Look at the status first."
+        ),
+        body=bodies.Interrupt,
+        answers={202: views.Interrupted},
+    )
     def post(self, *, session_id: str, body: bodies.Interrupt) -> HttpResponse:
         interrupted = sessions.interrupt(session_id=session_id, now=timezone.now(), resume=body.resume)
         return _accepted(self.user_id, session_id, interrupted=interrupted)
