@@ -194,6 +194,9 @@ class House:
 
 
 def _end(running: Child, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
+    try:
         os.killpg(running.pid, number)
+    except ProcessLookupError:
+        # It ended by itself, or has just been born: then it is no leader of a group yet, and alone.
+        running.send_signal(number)
     running.wait()
