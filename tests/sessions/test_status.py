@@ -1,6 +1,7 @@
 """Status: what is true of a session, from durable facts and the life of its owner alone."""
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -191,9 +192,12 @@ def test_the_owner_of_many_sessions_is_looked_at_once(monkeypatch: pytest.Monkey
     ids = [owned() for _ in range(3)]
     Session.objects.update(owner=world.row(ids[0]).owner_id)
     looked_at: list[str] = []
-    monkeypatch.setattr(
-        ownership, "prove_death", lambda worker, now: looked_at.append(worker.pk) or worker.pk == ""
-    )
+
+    def look(worker: Worker, *, now: datetime) -> bool:
+        looked_at.append(worker.pk)
+        return False
+
+    monkeypatch.setattr(ownership, "prove_death", look)
 
     found = sessions.statuses(ids, now=world.NOW)
 
