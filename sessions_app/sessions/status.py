@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from django.db.models import Case, CharField, Count, F, IntegerField, Max, Q, Value, When
+from django.db.models import Case, CharField, Count, F, IntegerField, Max, Q, TextField, Value, When
+from django.db.models.functions import Cast
 
 from schema.problems import SessionNotFound
 from schema.status import Facts, Pending, Retry, Status, Unknown, derive
@@ -32,11 +33,16 @@ class _Found:
     steer: int = 0
     queue: int = 0
     newest_wanting_wake: int = 0
-    retry: Any = None
+    retries: list[str] = field(default_factory=list)
+    """Each as JSON, the newest last."""
     unsettled: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     unknown_calls: list[str] = field(default_factory=list)
     waiting_calls: list[str] = field(default_factory=list)
+
+    @property
+    def is_anything_unknown(self) -> bool:
+        return bool(self.unknown or self.unknown_calls)
 
 
 def get_status(session_id: str, *, now: datetime) -> Status:
@@ -59,7 +65,7 @@ def statuses(ids: Sequence[str], *, now: datetime) -> dict[str, Status]:
     found = _look(ids)
     rows = statements.fetch(Session, {"pk__in": ids}) if ids else []
     owners = _owners({row.owner_id for row in rows if row.owner_id is not None}, now=now)
-    policies = _policies({row.agent for row in rows})
+    policies = _policies({row.agent for row in rows if found[row.pk].is_anything_unknown})
     return {
         row.pk: _status(
             row,
@@ -106,10 +112,8 @@ def _look(ids: Sequence[str]) -> dict[str, _Found]:
         else:
             entry.queue = count
         entry.newest_wanting_wake = max(entry.newest_wanting_wake, newest or 0)
-    for session_id, pk, where, _, _ in sorted(statements.rows_of(_open, ids), key=lambda row: row[3:]):
-        getattr(found[session_id], where).append(pk)
-    for message in _unfinished(ids):
-        found[message.session_id].retry = message.retry
+    for session_id, what, where, _, _ in sorted(statements.rows_of(_open, ids), key=lambda row: row[3:]):
+        getattr(found[session_id], where).append(what)
     return found
 
 
@@ -122,7 +126,8 @@ def _pending(ids: Sequence[str]) -> "QuerySet[SessionInput, Any]":
 
 
 def _open(ids: Sequence[str]) -> "QuerySet[ProviderAttempt, Any]":
-    """Attempts and calls that are unsettled, unknown or wait for a person: one statement over both tables."""
+    """Attempts and calls that are unsettled, unknown or wait for a person, and retries that wait for their time:
+    one statement over all three tables."""
     open_or_unknown = Q(settled_at=None, unknown_at=None) | Q(unknown_at__isnull=False, decided_at=None)
     waiting_or_unknown = Q(ended_at=None, approval="waiting") | Q(unknown_at__isnull=False, decided_at=None)
     attempts = ProviderAttempt.objects.filter(
@@ -147,20 +152,20 @@ def _open(ids: Sequence[str]) -> "QuerySet[ProviderAttempt, Any]":
         F("started_at"),
         F("index"),
     )
-    return attempts.order_by().union(calls.order_by(), all=True)
-
-
-def _unfinished(ids: Sequence[str]) -> list[Any]:
-    """The messages that are still written, in order. Sorted here: few of them lie among many."""
-    if not ids:
-        return []
-    names = ("session_id", "seq", "retry")
-    rows = statements.fetch_columns(SessionMessage, names, {"session_id__in": ids, "completed_at": None})
-    return sorted(rows, key=lambda row: row.seq)
+    retries = SessionMessage.objects.filter(
+        session_id__in=ids, completed_at=None, retry__isnull=False
+    ).values_list(
+        "session_id",
+        Cast("retry", TextField()),
+        Value("retries", output_field=CharField()),
+        F("created_at"),
+        F("seq"),
+    )
+    return attempts.order_by().union(calls.order_by(), retries.order_by(), all=True)
 
 
 def _status(session: Session, found: _Found, *, owner: _Owner, of_agent: str) -> Status:
-    retry = None if found.retry is None else Retry.model_validate(found.retry)
+    retry = Retry.model_validate_json(found.retries[-1]) if found.retries else None
     # Under ``off`` what is unknown is only shown; else it is left to people once nobody else is asked.
     asks = agents.recovery_policy(session, of_agent) != "off" and not session.inquiry
     facts = Facts(
@@ -169,7 +174,7 @@ def _status(session: Session, found: _Found, *, owner: _Owner, of_agent: str) ->
         retry=owner.is_alive and retry is not None,
         waiting=bool(found.waiting_calls),
         parked=session.parked,
-        undecided=asks and bool(found.unknown or found.unknown_calls),
+        undecided=asks and found.is_anything_unknown,
         due=session.owed_at is not None or found.newest_wanting_wake > (session.hold_seq or 0),
     )
     return Status(

@@ -206,16 +206,14 @@ def test_the_owner_of_many_sessions_is_looked_at_once(monkeypatch: pytest.Monkey
 
 
 def test_a_list_of_statuses_costs_the_same_number_of_statements_however_long_it_is() -> None:
-    rows = [
-        world.row(make()) for make in (idle, with_a_prompt(), owned, owned, paused, with_an_unknown_attempt())
-    ]
-
-    owned_one = rows[2]
+    kinds = (idle, with_a_prompt(), owned, owned, paused, with_an_unknown_attempt())
+    rows = [world.row(make()) for make in kinds]
+    more = [idle(), owned(), paused(), *(row.pk for row in rows)]
 
     with CaptureQueriesContext(connection) as one:
-        sessions.statuses([owned_one.pk], now=world.NOW)
-    with CaptureQueriesContext(connection) as many:
         found = sessions.statuses([row.pk for row in rows], now=world.NOW)
+    with CaptureQueriesContext(connection) as many:
+        sessions.statuses(more, now=world.NOW)
 
     assert len(many) == len(one)
     assert [found[row.pk].state for row in rows] == [
