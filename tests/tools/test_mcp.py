@@ -28,7 +28,7 @@ from tests.tools.calls import call, context, in_database
 from tests.tools.raw_server import always, serving
 
 SCRIPT: Final = str(Path(__file__).with_name("mcp_server.py"))
-WITHIN: Final = 20.0
+WITHIN: Final = 60.0
 
 
 async def eventually(condition: Callable[[], Any], what: str) -> Any:
