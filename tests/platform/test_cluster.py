@@ -241,6 +241,7 @@ def test_on_postgresql_an_outage_is_waited_for_and_the_next_task_runs_after_its_
         instance.manage("migrate", "-v", "0")
         cluster = ClusterUnderTest(instance)
         cluster.start(workers=1)
+        until(lambda: _backends(server, url) > 0, what="a connection to lose")
         _allow_connections(server, url, "false")
         _terminate_backends(server, url)
         until(lambda: instance.output.count("queue.poll.failed") >= 2, what="failed polls in the log")
@@ -257,10 +258,16 @@ def _allow_connections(server: psycopg.Connection, url: str, allowed: LiteralStr
     server.execute(sql.SQL("ALTER DATABASE {} ALLOW_CONNECTIONS {}").format(name, sql.SQL(allowed)))
 
 
-def _terminate_backends(server: psycopg.Connection, url: str) -> None:
-    ended = server.execute(
-        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %s",
-        [urlsplit(url).path[1:]],
+def _backends(server: psycopg.Connection, url: str) -> int:
+    counted = server.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = %s", [urlsplit(url).path[1:]]
     ).fetchone()
-    assert ended is not None
-    assert ended[0] > 0, "there was a connection to lose"
+    assert counted is not None
+    return int(counted[0])
+
+
+def _terminate_backends(server: psycopg.Connection, url: str) -> None:
+    server.execute(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
+        [urlsplit(url).path[1:]],
+    )
