@@ -106,6 +106,25 @@ def rows_of(build: Callable[[Sequence[str]], "models.QuerySet[Any, Any]"], ids: 
     return _rows(sql, [padded[value.at] if isinstance(value, _Place) else value for value in values])
 
 
+def fetch_related(table: type[M], name: str, ids: Sequence[str]) -> list[M]:
+    """The rows of these ids, whole, each with the row that its foreign key ``name`` refers to."""
+    key: Any = _field(table, name)
+    own, other = _all(table), _all(key.related_model)
+    readers = _readers(table, own, connection.vendor)
+    other_readers = _readers(key.related_model, other, connection.vendor)
+    found = []
+    for values in rows_of(_with_related(table, name), ids):
+        row = table.from_db(connection.alias, own, _read(values[: len(own)], readers))
+        there = getattr(row, key.attname) is not None
+        rest = values[len(own) :]
+        key.set_cached_value(
+            row,
+            key.related_model.from_db(connection.alias, other, _read(rest, other_readers)) if there else None,
+        )
+        found.append(row)
+    return found
+
+
 def exists(table: type[models.Model], where: Where) -> bool:
     return bool(_rows(_probe(table) + _where(table, _shape(where)) + " LIMIT 1", _bound(table, where)))
 
@@ -149,6 +168,11 @@ def _built(
     sql, values = build(places).query.sql_with_params()
     assert sum(isinstance(value, _Place) for value in values) % width == 0 < len(values)
     return sql, tuple(values)
+
+
+@cache
+def _with_related(table: type[models.Model], name: str) -> Callable[[Sequence[str]], Any]:
+    return lambda ids: table._default_manager.select_related(name).filter(pk__in=ids)
 
 
 def _shape(where: Where) -> tuple[tuple[str, int], ...]:

@@ -63,14 +63,15 @@ def statuses(ids: Sequence[str], *, now: datetime) -> dict[str, Status]:
     would look idle: not owned yet, and nothing pending any more.
     """
     found = _look(ids)
-    rows = statements.fetch(Session, {"pk__in": ids}) if ids else []
-    owners = _owners({row.owner_id for row in rows if row.owner_id is not None}, now=now)
+    rows = statements.fetch_related(Session, "owner", ids)
+    owners = {row.owner_id: row.owner for row in rows if row.owner is not None}
+    lives = {pk: _look_at(owner, now=now) for pk, owner in owners.items()}
     policies = _policies({row.agent for row in rows if found[row.pk].is_anything_unknown})
     return {
         row.pk: _status(
             row,
             found[row.pk],
-            owner=owners.get(row.owner_id or "", _NOBODY),
+            owner=lives.get(row.owner_id, _NOBODY),
             of_agent=policies.get(row.agent, ""),
         )
         for row in rows
@@ -86,14 +87,10 @@ class _Owner:
 _NOBODY: Final = _Owner(is_alive=False)
 
 
-def _owners(ids: Collection[str], *, now: datetime) -> dict[str, _Owner]:
-    """Each is looked at once, however many sessions it has."""
-    found = {}
-    for worker in statements.fetch(Worker, {"pk__in": tuple(ids)}) if ids else ():
-        is_alive = not ownership.prove_death(worker, now=now)
-        quiet_since = ownership.quiet_since(worker, now=now) if is_alive else None
-        found[worker.pk] = _Owner(is_alive=is_alive, quiet_since=quiet_since)
-    return found
+def _look_at(owner: Worker, *, now: datetime) -> _Owner:
+    """Once for each owner, however many sessions it has: it looks at a lock."""
+    is_alive = not ownership.prove_death(owner, now=now)
+    return _Owner(is_alive=is_alive, quiet_since=ownership.quiet_since(owner, now=now) if is_alive else None)
 
 
 def _policies(agent_names: Collection[str]) -> dict[str, str]:

@@ -102,3 +102,18 @@ def test_a_query_over_several_tables_is_put_together_once_for_few_numbers_of_ids
         assert sorted(found) == sorted((session_id, 1) for session_id in ids[:count])
 
     assert widths == [1, 2, 4, 8]
+
+
+def test_a_row_comes_with_what_it_refers_to() -> None:
+    free, held = world.session(), world.owned().session_id
+
+    found = {row.pk: row for row in statements.fetch_related(Session, "owner", (free, held))}
+
+    for row in Session.objects.select_related("owner").filter(pk__in=(free, held)):
+        ours = found.pop(row.pk)
+        assert ours.owner == row.owner
+        for mine, stored in ((ours, row), (ours.owner, row.owner)):
+            if stored is not None:
+                names = [field.attname for field in stored._meta.concrete_fields]
+                assert [getattr(mine, name) for name in names] == [getattr(stored, name) for name in names]
+    assert not found

@@ -267,7 +267,9 @@ def _backends(server: psycopg.Connection, url: str) -> int:
 
 
 def _terminate_backends(server: psycopg.Connection, url: str) -> None:
-    server.execute(
-        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s",
+    ended = server.execute(
+        "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE datname = %s",
         [urlsplit(url).path[1:]],
-    )
+    ).fetchone()
+    assert ended is not None
+    assert ended[0] > 0, "there was a connection to lose"
