@@ -6,6 +6,7 @@ to their connections themselves (``threads``): nobody needs to be told.
 """
 
 import asyncio
+import io
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -42,12 +43,27 @@ class ApiHandler(ASGIHandler):
             body = await self.read_body(receive)
         except RequestAborted:
             return
-        with body:
-            set_script_prefix(scope.get("root_path") or "/")
-            request, refusal = self.create_request(scope, body)
-            # A middleware may still ask for a thread; it lives only as long as this context.
-            async with ThreadSensitiveContext():
-                await self._serve(request, refusal, receive, send)
+        set_script_prefix(scope.get("root_path") or "/")
+        request, refusal = self.create_request(scope, body)
+        # A middleware may still ask for a thread; it lives only as long as this context.
+        async with ThreadSensitiveContext():
+            await self._serve(request, refusal, receive, send)
+
+    async def read_body(self, receive: Receive) -> io.BytesIO:
+        """The whole body, in memory: ``live.inbound`` lets none through that is long.
+
+        Nobody closes it. A thread may go on with the request of a client that has left. Raises RequestAborted.
+        """
+        body = io.BytesIO()
+        more = True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise RequestAborted
+            body.write(message.get("body", b""))
+            more = message.get("more_body", False)
+        body.seek(0)
+        return body
 
     async def _serve(
         self, request: HttpRequest | None, refusal: HttpResponseBase | None, receive: Receive, send: Send
