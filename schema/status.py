@@ -54,18 +54,25 @@ class Facts:
     retry: bool
     waiting: bool
     parked: bool
+    recovering: bool
+    """A living worker is about to settle what a lost owner left."""
     undecided: bool
     due: bool
     """Something will run by itself: a run is owed, or an unheld pending input wants a wake."""
 
 
 def derive(facts: Facts) -> State:
-    """The first state that holds, in the order of the contract."""
-    if facts.owned and not facts.owner_alive:
+    """The first state that holds, in the order of the contract.
+
+    A session that was parked since it kills whoever recovers it still has its dead owner, and is no orphan to
+    wait for: nobody settles it before a person wants it to run again.
+    """
+    is_lost = facts.owned and not facts.owner_alive
+    if is_lost and (facts.recovering or not facts.parked):
         return "orphaned"
-    if facts.retry:
+    if facts.retry and not is_lost:
         return "retrying"
-    if facts.owned:
+    if facts.owned and not is_lost:
         return "busy"
     if facts.waiting:
         return "waiting"

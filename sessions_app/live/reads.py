@@ -100,6 +100,11 @@ class Seen:
     owner_alive: bool = True
     owner_quiet_since: datetime | None = None
 
+    @property
+    def may_be_given_up(self) -> bool:
+        """Whether the status also depends on whoever recovers the session, which is not looked at here."""
+        return self.parked and self.owner_id is not None and not self.owner_alive
+
 
 @dataclass(frozen=True, kw_only=True)
 class Question:
@@ -129,7 +134,7 @@ def look(question: Question) -> Answer:
     changed = [
         session_id
         for session_id, row in seen.items()
-        if session_id in question.dirty or question.seen.get(session_id) != row
+        if session_id in question.dirty or question.seen.get(session_id) != row or row.may_be_given_up
     ]
     return Answer(seen=seen, statuses=_statuses(changed, now=now), texts=_texts(question.lengths))
 

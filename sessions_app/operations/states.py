@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from sessions_app.live import wakes
 from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, Worker
+from sessions_app.sessions.orphans import is_given_up
 
 _ENDED: Final = Q(owner__stopped_at__isnull=False) | Q(owner__dead_at__isnull=False)
 
@@ -18,7 +19,8 @@ def live_drains() -> int:
 
 
 def orphans() -> int:
-    return Session.objects.filter(_ENDED, owner__isnull=False).count()
+    """Without those that nobody will recover before a person acts."""
+    return Session.objects.filter(_ENDED & ~is_given_up(), owner__isnull=False).count()
 
 
 def live_workers() -> int:

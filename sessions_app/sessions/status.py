@@ -65,13 +65,14 @@ def statuses(ids: Sequence[str], *, now: datetime) -> dict[str, Status]:
     found = _look(ids)
     rows = statements.fetch_related(Session, "owner", ids)
     owners = {row.owner_id: row.owner for row in rows if row.owner is not None}
-    lives = {pk: _look_at(owner, now=now) for pk, owner in owners.items()}
+    lives = {pk: _look_at(worker, now=now) for pk, worker in (owners | _recoverers(rows)).items()}
     policies = _policies({row.agent for row in rows if found[row.pk].is_anything_unknown})
     return {
         row.pk: _status(
             row,
             found[row.pk],
             owner=lives.get(row.owner_id, _NOBODY),
+            is_being_recovered=lives.get(row.recovering_id, _NOBODY).is_alive,
             of_agent=policies.get(row.agent, ""),
         )
         for row in rows
@@ -87,8 +88,15 @@ class _Owner:
 _NOBODY: Final = _Owner(is_alive=False)
 
 
+def _recoverers(rows: Sequence[Session]) -> dict[str | None, Worker]:
+    """Of sessions that were parked before they were settled; of others it says nothing."""
+    ids = {row.recovering_id for row in rows if row.parked and row.owner_id is not None}
+    ids.discard(None)
+    return dict(Worker.objects.in_bulk(ids)) if ids else {}
+
+
 def _look_at(owner: Worker, *, now: datetime) -> _Owner:
-    """Once for each owner, however many sessions it has: it looks at a lock."""
+    """Once for each worker, however many sessions it has: it looks at a lock."""
     is_alive = not ownership.prove_death(owner, now=now)
     return _Owner(is_alive=is_alive, quiet_since=ownership.quiet_since(owner, now=now) if is_alive else None)
 
@@ -161,7 +169,9 @@ def _open(ids: Sequence[str]) -> "QuerySet[ProviderAttempt, Any]":
     return attempts.order_by().union(calls.order_by(), retries.order_by(), all=True)
 
 
-def _status(session: Session, found: _Found, *, owner: _Owner, of_agent: str) -> Status:
+def _status(
+    session: Session, found: _Found, *, owner: _Owner, is_being_recovered: bool, of_agent: str
+) -> Status:
     retry = Retry.model_validate_json(found.retries[-1]) if found.retries else None
     # Under ``off`` what is unknown is only shown; else it is left to people once nobody else is asked.
     asks = agents.recovery_policy(session, of_agent) != "off" and not session.inquiry
@@ -171,6 +181,7 @@ def _status(session: Session, found: _Found, *, owner: _Owner, of_agent: str) ->
         retry=owner.is_alive and retry is not None,
         waiting=bool(found.waiting_calls),
         parked=session.parked,
+        recovering=is_being_recovered,
         undecided=asks and found.is_anything_unknown,
         due=session.owed_at is not None or found.newest_wanting_wake > (session.hold_seq or 0),
     )

@@ -8,6 +8,7 @@ from django.db.models import Exists, OuterRef, Q
 from sessions_app.models import Agent, MessagePart, ProviderAttempt, Session
 from sessions_app.models.fields import UNDECIDED
 from sessions_app.models.messages import WAITING
+from sessions_app.sessions.orphans import is_given_up
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -21,7 +22,8 @@ def needing_decision(rows: "QuerySet[Session]", wanted: bool = True) -> "QuerySe
     attempts = ProviderAttempt.objects.filter(UNDECIDED, session_id=OuterRef("pk"), purpose="step")
     calls = MessagePart.objects.filter(session_id=OuterRef("pk"))
     unknown = Q(inquiry="") & (Exists(attempts) | Exists(calls.filter(UNDECIDED)))
-    needs = Q(owner=None) & ~Exists(calls.filter(WAITING)) & (Q(parked=True) | (_asks() & unknown))
+    unowned = Q(owner=None) & (Q(parked=True) | (_asks() & unknown))
+    needs = ~Exists(calls.filter(WAITING)) & (unowned | is_given_up())
     return rows.filter(needs if wanted else ~needs)
 
 

@@ -20,6 +20,7 @@ from sessions_app.live.reader import Reader
 from sessions_app.models import Session, Worker
 from tests.live.conftest import TroubledLayer, act, eventually
 from tests.live.scene import Conversation, Part, Picture
+from tests.support import world
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.both_databases]
 
@@ -346,6 +347,23 @@ async def test_an_owner_that_died_is_told_although_nothing_was_committed(layer: 
             lambda: follow.picture.statuses[-1]["state"] == "orphaned", within=5, what="orphaned"
         )
         assert await act(lambda: Worker.objects.get(pk=scene.worker.worker_id).dead_at is not None)
+
+
+async def test_a_recoverer_that_died_is_told_although_nothing_was_committed(layer: TroubledLayer):
+    """What it parked and could not settle waits for a person, and says so."""
+    scene = await act(Conversation.start)
+    await act(scene.acquire)
+    assert scene.worker is not None
+    scene.worker.lock._close_copy()
+    recoverer = await act(world.worker)
+    await act(world.change, scene.session_id, parked=True, recovering_id=recoverer.pk)
+    async with following(scene.session_id) as follow:
+        assert follow.picture.statuses[-1]["state"] == "orphaned"
+        await eventually(lambda: switchboard.here()._seen, what="a first look")
+        await act(Worker.objects.filter(pk=recoverer.pk).update, dead_at=timezone.now(), death="assumed")
+        await eventually(
+            lambda: follow.picture.statuses[-1]["state"] == "needs_decision", within=5, what="needs_decision"
+        )
 
 
 async def test_a_status_does_not_run_ahead_of_its_events(layer: TroubledLayer):

@@ -124,6 +124,14 @@ def test_a_session_whose_worker_is_dead_is_no_live_drain() -> None:
     assert (found["holdfast_live_drains"], found["holdfast_orphaned_sessions"]) == (0, 1)
 
 
+def test_what_nobody_will_recover_before_a_person_acts_raises_no_alarm() -> None:
+    held = world.owned()
+    Worker.objects.filter(pk=held.worker_id).update(dead_at=world.NOW, death="proved")
+    world.change(held.session_id, parked=True)
+
+    assert scraped()["holdfast_orphaned_sessions"] == 0
+
+
 def test_kinds_that_never_happened_are_told_as_none_so_that_the_first_is_an_increase() -> None:
     found = scraped()
 

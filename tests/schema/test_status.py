@@ -8,7 +8,14 @@ import pytest
 from schema.status import SETTLED_STATES, Facts, State, derive
 
 NOTHING = Facts(
-    owned=False, owner_alive=False, retry=False, waiting=False, parked=False, undecided=False, due=False
+    owned=False,
+    owner_alive=False,
+    retry=False,
+    waiting=False,
+    parked=False,
+    recovering=False,
+    undecided=False,
+    due=False,
 )
 
 
@@ -29,7 +36,11 @@ NOTHING = Facts(
         ({"retry": True, "due": True}, "retrying"),
         ({"retry": True, "owned": True, "owner_alive": True}, "retrying"),
         ({"owned": True}, "orphaned"),
-        ({"owned": True, "retry": True, "waiting": True, "parked": True, "undecided": True, "due": True}, "orphaned"),
+        ({"owned": True, "retry": True, "waiting": True, "undecided": True, "due": True}, "orphaned"),
+        ({"owned": True, "parked": True}, "needs_decision"),
+        ({"owned": True, "parked": True, "retry": True, "due": True}, "needs_decision"),
+        ({"owned": True, "parked": True, "waiting": True}, "waiting"),
+        ({"owned": True, "parked": True, "recovering": True, "waiting": True}, "orphaned"),
     ],
 )  # fmt: skip
 def test_the_first_state_that_holds(facts: dict[str, bool], state: State) -> None:
@@ -37,13 +48,14 @@ def test_the_first_state_that_holds(facts: dict[str, bool], state: State) -> Non
 
 
 def test_nothing_says_it_runs_without_a_living_owner() -> None:
-    for values in product((False, True), repeat=7):
+    for values in product((False, True), repeat=8):
         facts = Facts(**dict(zip(NOTHING.__dataclass_fields__, values, strict=True)))
         if derive(facts) == "busy":
             assert facts.owned
             assert facts.owner_alive
         if facts.owned and not facts.owner_alive:
-            assert derive(facts) == "orphaned"
+            assert derive(facts) in ("orphaned", "waiting", "needs_decision")
+            assert facts.parked or derive(facts) == "orphaned"
 
 
 def test_waiting_for_a_session_ends_where_nothing_runs_and_nothing_is_about_to() -> None:

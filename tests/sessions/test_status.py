@@ -15,6 +15,7 @@ from schema.status import Status
 from sessions_app import ownership, sessions
 from sessions_app.log import Held
 from sessions_app.models import ProviderAttempt, Session, Worker
+from sessions_app.sessions import orphans, undecided
 from tests.support import children, world
 
 pytestmark = [pytest.mark.django_db, pytest.mark.both_databases]
@@ -67,6 +68,21 @@ def owned_by_one_that(**ended: Any) -> Callable[[], str]:
     return make
 
 
+def parked_before_it_was_settled(*, by: Callable[[], Worker] | None) -> Callable[[], str]:
+    """Its owner and whoever parked it are gone, or ``by`` is about to settle it."""
+
+    def make() -> str:
+        session_id = owned_by_one_that(dead_at=world.NOW, death="proved")()
+        world.change(session_id, parked=True, recovering_id=by().pk if by else None)
+        return session_id
+
+    return make
+
+
+def dead_worker() -> Worker:
+    return world.worker(dead_at=world.NOW, death="proved")
+
+
 def with_an_unknown_attempt(*, decided: bool = False) -> Callable[[], str]:
     def make() -> str:
         held = world.owned()
@@ -111,6 +127,9 @@ def begin_attempt(session_id: str) -> None:
         (owned, "busy"),
         (owned_by_one_that(dead_at=world.NOW, death="assumed"), "orphaned"),
         (owned_by_one_that(stopped_at=world.NOW), "orphaned"),
+        (parked_before_it_was_settled(by=None), "needs_decision"),
+        (parked_before_it_was_settled(by=dead_worker), "needs_decision"),
+        (parked_before_it_was_settled(by=world.worker), "orphaned"),
         (with_an_unknown_attempt(), "needs_decision"),
         (with_an_unknown_attempt(decided=True), "idle"),
     ],
@@ -119,7 +138,12 @@ def begin_attempt(session_id: str) -> None:
 def test_the_state_of_a_session(make: Callable[[], str], state: str) -> None:
     with_a_prompt()()
 
-    assert status(make()).state == state
+    session_id = make()
+
+    assert status(session_id).state == state
+    for listed, wanted in ((undecided.needing_decision, "needs_decision"), (orphans.orphaned, "orphaned")):
+        rows = listed(Session.objects.all())
+        assert [row.pk for row in rows] == ([session_id] if state == wanted else [])
 
 
 def test_a_status_counts_what_waits_and_names_what_runs() -> None:
