@@ -29,8 +29,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m bench", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("case", nargs="*", choices=tuple(CASES), metavar="case", help="default: all")
-    for name in parser.parse_args().case or CASES:
+    parser.add_argument("case", nargs="*", help="default: all")
+    wanted = parser.parse_args().case or list(CASES)
+    if unknown := sorted(set(wanted) - CASES.keys()):
+        parser.error(f"no such case: {', '.join(unknown)} (choose from {', '.join(CASES)})")
+    for name in wanted:
         title, run = CASES[name]
         print(f"\n{title}", flush=True)
         run()

@@ -1,5 +1,6 @@
 """System checks: promises that a combination of settings would break."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -154,15 +155,20 @@ _NEEDED: Final = (SecurityMiddleware, CsrfViewMiddleware, XFrameOptionsMiddlewar
 
 @register(Tags.security)
 def middleware_protects(**_: Any) -> list[CheckMessage]:
-    """Ours extend Django's, which its own checks do not see."""
-    used = [import_string(name) for name in settings.MIDDLEWARE]
+    """Ours extend Django's, which its own checks do not see. The API sees to CSRF itself."""
+    of_the_api = [needed for needed in _NEEDED if needed is not CsrfViewMiddleware]
+    return [*_missing("MIDDLEWARE", _NEEDED), *_missing("HOLDFAST_API_MIDDLEWARE", of_the_api)]
+
+
+def _missing(setting: str, wanted: Sequence[type]) -> list[CheckMessage]:
+    used = [import_string(name) for name in getattr(settings, setting)]
     return [
         Error(
-            f"No middleware does what {needed.__name__} does.",
-            hint="Add the one of config.middleware that extends it to MIDDLEWARE.",
+            f"No middleware in {setting} does what {needed.__name__} does.",
+            hint=f"Add the one of config.middleware that extends it to {setting}.",
             id="holdfast.E009",
         )
-        for needed in _NEEDED
+        for needed in wanted
         if not any(isinstance(each, type) and issubclass(each, needed) for each in used)
     ]
 

@@ -29,14 +29,17 @@ class ApiHandler(ASGIHandler):
     """Made once, after Django is set up, and mounted for the addresses of the API."""
 
     def load_middleware(self, is_async: bool = True) -> None:
-        """HOLDFAST_API_MIDDLEWARE, all of it asynchronous and with no hook but the call itself."""
+        """HOLDFAST_API_MIDDLEWARE, all of it asynchronous and with no hook but the call itself.
+
+        What one refuses is a response to those around it, as in Django, so that it gets their headers.
+        """
         answer = convert_exception_to_response(self._get_response_async)  # type: ignore[attr-defined]
         for name in reversed(settings.HOLDFAST_API_MIDDLEWARE):
-            answer = import_string(name)(answer)
+            answer = convert_exception_to_response(import_string(name)(answer))
         self._view_middleware: list[Any] = []
         self._template_response_middleware: list[Any] = []
         self._exception_middleware: list[Any] = []
-        self._middleware_chain = convert_exception_to_response(answer)
+        self._middleware_chain = answer
 
     async def __call__(self, scope: Any, receive: Receive, send: Send) -> None:
         try:

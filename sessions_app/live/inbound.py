@@ -54,7 +54,9 @@ class Request(http_protocol.WebRequest):
             super().handleContentChunk(data)
 
     def process(self) -> object:
-        """The end may have come with what was too much."""
+        """The end may have come with what was too much. And where the site is mounted, a client does not say: daphne
+        would let it, and an address would mean one thing to the router and another to Django."""
+        self.requestHeaders.removeHeader(b"daphne-root-path")
         return None if self._is_refused else super().process()
 
     def _refuse(self) -> None:

@@ -166,7 +166,8 @@ def _built(
     for number, place in enumerate(places):
         place.at = number
     sql, values = build(places).query.sql_with_params()
-    assert sum(isinstance(value, _Place) for value in values) % width == 0 < len(values)
+    found = sum(isinstance(value, _Place) for value in values)
+    assert found % width == 0 < found, "every id must still be seen as one in the statement"
     return sql, tuple(values)
 
 

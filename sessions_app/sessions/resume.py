@@ -5,7 +5,7 @@ from datetime import datetime
 from sessions_app import inbox, ownership
 from sessions_app.live import wakes
 from sessions_app.log import session_transaction
-from sessions_app.models import SessionMessage, Worker
+from sessions_app.models import MessagePart, SessionMessage, Worker
 
 
 def resume(*, session_id: str, now: datetime) -> bool:
@@ -33,13 +33,12 @@ def resume(*, session_id: str, now: datetime) -> bool:
                 wakes.enqueue(tx)
             return True
         is_owed = tx.session.owed_at is not None or _is_unanswered(tx.session.pk)
-        if not (is_owed or tx.session.parked or inbox.has_promotable(tx.session)):
-            return False
         inbox.unpark(tx)
+        if not (is_owed or inbox.has_promotable(tx.session)):
+            return False
+        inbox.want_wake(tx)
         if is_owed:
             inbox.owe(tx, not_before=now)
-        else:
-            inbox.want_wake(tx)
         wakes.enqueue(tx)
         return True
 
@@ -49,7 +48,8 @@ def _is_orphan(owner_id: str) -> bool:
 
 
 def _is_unanswered(session_id: str) -> bool:
-    """Whether the newest turn has no whole answer; one that ends with calls is none."""
+    """Whether the newest turn has no whole answer. One that a model is still to go on with is none: it was paused,
+    or there are calls whose results it has not read, however the step says that it ended."""
     newest = (
         SessionMessage.objects.filter(
             session_id=session_id, reverted_seq=None, type__in=("user", "synthetic", "assistant")
@@ -59,5 +59,9 @@ def _is_unanswered(session_id: str) -> bool:
     )
     if newest is None:
         return False
-    is_answer = newest.type == "assistant" and newest.state == "completed"
-    return not is_answer or newest.finish == "tool_calls"
+    if newest.type != "assistant" or newest.state != "completed":
+        return True
+    return (
+        newest.finish in ("tool_calls", "paused")
+        or MessagePart.objects.filter(message_id=newest.pk, kind="tool", hosted=False).exists()
+    )

@@ -125,26 +125,32 @@ def test_a_client_that_leaves_disturbs_nobody(served: Served) -> None:
     assert "Traceback" not in served.instance.output[before:]
 
 
-def test_the_answers_are_protected_like_pages(served: Served) -> None:
-    with served.send("GET /api/v1/me HTTP/1.1") as connection:
+@pytest.mark.parametrize(("host", "status"), [("127.0.0.1", 200), ("evil.example", 400)])
+def test_the_answers_are_protected_like_pages(served: Served, host: str, status: int) -> None:
+    request = f"GET /api/v1/me HTTP/1.1\r\nHost: {host}\r\nAuthorization: Token {served.token}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", served.instance.port), timeout=30) as connection:
+        connection.sendall(request.encode())
         head = _read_until(connection, b"\r\n\r\n").decode("latin1").lower()
 
-    assert " 200 " in head.splitlines()[0]
+    assert f" {status} " in head.splitlines()[0]
     for line in (
         "x-content-type-options: nosniff",
-        "x-frame-options: deny",
         "referrer-policy: same-origin",
         "cross-origin-opener-policy: same-origin",
-        "cache-control: no-store",
     ):
         assert f"\r\n{line}\r\n" in head
+    for line in ("x-frame-options: deny", "cache-control: no-store"):
+        assert (f"\r\n{line}\r\n" in head) == (status == 200)
     assert "set-cookie" not in head
 
 
-def test_a_name_that_is_not_this_site_is_refused(served: Served) -> None:
-    with socket.create_connection(("127.0.0.1", served.instance.port), timeout=30) as connection:
-        connection.sendall(b"GET /api/v1/me HTTP/1.1\r\nHost: evil.example\r\n\r\n")
-        assert b" 400 " in _read_until(connection, b"\r\n")
+def test_a_client_does_not_say_where_the_site_is_mounted(served: Served) -> None:
+    """Else a page could be asked for as if it were of the API, which looks for forged requests in its own way."""
+    with served.send("POST /api/v1/sign-in HTTP/1.1\r\nDaphne-Root-Path: /api/v1") as connection:
+        received = _read_until(connection, b"}")
+
+    assert b" 404 " in received
+    assert b"application/problem+json" in received
 
 
 def test_a_body_without_a_length_is_limited_too(served: Served) -> None:

@@ -83,6 +83,14 @@ def test_a_site_without_protection_against_forged_requests_is_refused() -> None:
         assert found() == ["holdfast.E009"]
 
 
+@pytest.mark.parametrize("name", ["Security", "Sessions", "XFrameOptions"])
+def test_an_api_without_the_protection_of_pages_is_refused(name: str) -> None:
+    kept = [each for each in settings.HOLDFAST_API_MIDDLEWARE if not each.endswith(f".{name}")]
+
+    with override_settings(HOLDFAST_API_MIDDLEWARE=kept):
+        assert found() == ["holdfast.E009"]
+
+
 def test_sqlite_on_a_shared_file_system_is_refused(monkeypatch) -> None:
     monkeypatch.setattr(mounts, "shared_kind", lambda _: "nfs4")
 

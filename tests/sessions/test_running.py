@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from schema.attempts import StepError
-from schema.events import StepEnded, StepFailed, StepStarted
+from schema.events import StepEnded, StepFailed, StepStarted, ToolFailed, ToolInputEnded, ToolInputStarted
 from sessions_app import identity, inbox, sessions
 from sessions_app.execution import stages
 from sessions_app.log import Held, SessionGone, session_transaction
@@ -26,11 +26,18 @@ def interrupt(session_id: str, **arguments: Any) -> bool:
     return sessions.interrupt(session_id=session_id, now=world.NOW, **arguments)
 
 
-def answered(held: Held, *, outcome: str = "completed", finish: str = "stop") -> None:
-    """End a step for the newest prompt, and release."""
+def answered(
+    held: Held, *, outcome: str = "completed", finish: str = "stop", hosted_call: bool | None = None
+) -> None:
+    """End a step for the newest prompt, with a call or without one, and release."""
     with world.transaction(held) as tx:
         message = identity.new_message_id()
         tx.append(StepStarted(message=message, agent="default", model="demo:scripted", step=1))
+        if hosted_call is not None:
+            call: Any = {"message": message, "part": identity.new_part_id()}
+            tx.append(ToolInputStarted(**call, index=0, call_id="call_1", name="clock", hosted=hosted_call))
+            tx.append(ToolInputEnded(**call, raw="{}"))
+            tx.append(ToolFailed(**call, error="Not run.", unknown=False))
         if outcome == "completed":
             tx.append(StepEnded(message=message, finish=finish))
         else:
@@ -124,13 +131,44 @@ def test_resuming_an_answered_session_begins_what_is_pending_and_answers_nothing
     assert world.input_row(waiting).promoted_seq is not None
 
 
-def test_resuming_an_answer_that_ended_with_calls_goes_on() -> None:
+@pytest.mark.parametrize("parked", [True, False])
+@pytest.mark.parametrize(
+    ("finish", "hosted_call"),
+    [("tool_calls", None), ("paused", None), ("paused", True), ("missing", False), ("length", False)],
+)
+def test_resuming_a_turn_that_a_model_is_to_go_on_with_goes_on(
+    finish: str, hosted_call: bool | None, parked: bool
+) -> None:
     held = world.owned()
-    answered(held, finish="tool_calls")
+    answered(held, finish=finish, hosted_call=hosted_call)
+    waiting = world.prompt(held.session_id, delivery="queue", wake=False)
+    world.change(held.session_id, parked=parked)
 
     assert resume(held.session_id)
 
-    assert world.row(held.session_id).owed_at == world.NOW
+    session = world.row(held.session_id)
+    assert (session.owed_at, session.parked) == (world.NOW, False)
+    assert world.input_row(waiting).wake
+
+
+def test_an_answer_with_calls_that_the_provider_made_is_whole() -> None:
+    held = world.owned()
+    answered(held, hosted_call=True)
+
+    assert not resume(held.session_id)
+
+
+def test_a_parked_session_with_nothing_to_run_is_parked_no_more() -> None:
+    held = world.owned()
+    answered(held)
+    world.change(held.session_id, parked=True, recovery_count=4)
+    world.forget_wakes(held.session_id)
+
+    assert not resume(held.session_id)
+
+    session = world.row(held.session_id)
+    assert (session.parked, session.recovery_count, session.owed_at) == (False, 0, None)
+    assert world.wakes() == []
 
 
 def test_resuming_joins_what_runs() -> None:
