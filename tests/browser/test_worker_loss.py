@@ -50,6 +50,33 @@ def test_the_page_tells_the_loss_and_shows_the_continuation_without_a_reload(
     person.page.context.close()
 
 
+_PARK = "from sessions_app.models import Session; Session.objects.update(parked=True, recovery_count=4)"
+
+
+def test_a_chat_that_nobody_recovers_any_more_says_so_and_a_message_starts_it_again(
+    hasty: Instance, chromium: Browser
+) -> None:
+    """Whoever recovered it was killed too, after it had parked it and before it had settled anything."""
+    person = people.arrive(hasty, chromium)
+    session = person.start_chat("[[delay 50]] [[words 200]]")
+    person.wait_for_text(60)
+    hasty.kill_everything()
+    hasty.manage("shell", "-v", "0", "-c", _PARK)
+
+    hasty.start()
+
+    expect(person.page.get_by_text("is not continued by itself")).to_be_visible(timeout=60_000)
+    expect(person.pill).to_have_attribute("data-pill", "undecided")
+    assert person.api(f"/sessions/{session}")["status"]["state"] == "needs_decision"
+
+    person.write("[[words 3]]")
+
+    expect(person.answers.last).to_contain_text("1 2 3", timeout=60_000)
+    person.wait_for_answer(2)
+    expect(person.answers.first).to_have_attribute("data-state", "unknown")
+    person.page.context.close()
+
+
 @pytest.fixture
 def patient(tmp_path: Path) -> Iterator[Instance]:
     """An installation whose workers are heard of often and given up late."""
