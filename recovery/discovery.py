@@ -2,43 +2,35 @@
 
 from datetime import datetime
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import F, Q
 
 from recovery.recover import Discovered
 from sessions_app import ownership
 from sessions_app.live import wakes
-from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage, Worker
+from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, SessionMessage
+from sessions_app.sessions import orphans
 
 
 def find_orphans(*, now: datetime) -> list[Discovered]:
     """Sessions whose owner is dead, and unsettled work that nobody owns. Parked ones are left alone."""
     prove_deaths(now=now)
-    return [*_owned_by(_known_dead()), *_unowned_unsettled()]
+    return [*_owned_by(orphans.has_dead_owner()), *_unowned_unsettled()]
 
 
 def look_for_orphans() -> list[Discovered]:
     """The same without establishing anything: nothing is written."""
-    return [*_owned_by(_looking_dead()), *_unowned_unsettled()]
+    return [*_owned_by(orphans.looks_lost()), *_unowned_unsettled()]
 
 
 def find_given_up() -> list[str]:
     """Sessions that were parked before they could be settled. Nobody tries again before a person acts."""
-    found = [*_owned_by(_looking_dead(), parked=True), *_unowned_unsettled(parked=True)]
+    found = [*_owned_by(orphans.looks_lost(), parked=True), *_unowned_unsettled(parked=True)]
     return [orphan.session_id for orphan in found]
 
 
-def _looking_dead() -> Q:
-    provable = [worker.pk for worker in _owning() if ownership.looks_dead(worker)]
-    return _known_dead() | Q(owner__in=provable)
-
-
-def _known_dead() -> Q:
-    return Q(owner__stopped_at__isnull=False) | Q(owner__dead_at__isnull=False)
-
-
 def _owned_by(dead: Q, *, parked: bool = False) -> list[Discovered]:
-    orphans = Session.objects.filter(dead, owner__isnull=False, parked=parked).order_by("pk")
-    rows = list(orphans.values_list("pk", "owner_id", "fence"))
+    found = Session.objects.filter(dead, owner__isnull=False, parked=parked).order_by("pk")
+    rows = list(found.values_list("pk", "owner_id", "fence"))
     entered = _with_entered_calls() if rows else {}
     return [
         Discovered(
@@ -61,13 +53,8 @@ def _with_entered_calls() -> dict[str, str | None]:
 
 def prove_deaths(*, now: datetime) -> None:
     """Look at the lock of every worker that owns something and is not known to have ended."""
-    for worker in _owning():
+    for worker in orphans.presumed_owners():
         ownership.prove_death(worker, now=now)
-
-
-def _owning() -> "QuerySet[Worker]":
-    owners = Session.objects.filter(owner__isnull=False).order_by().values("owner").distinct()
-    return Worker.objects.filter(pk__in=owners, stopped_at=None, dead_at=None)
 
 
 def find_undetermined() -> list[str]:

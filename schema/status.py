@@ -67,13 +67,11 @@ def derive(facts: Facts) -> State:
     A session that was parked since it kills whoever recovers it still has its dead owner, and is no orphan to
     wait for: nobody settles it before a person wants it to run again.
     """
-    is_lost = facts.owned and not facts.owner_alive
-    if is_lost and (facts.recovering or not facts.parked):
-        return "orphaned"
-    if facts.retry and not is_lost:
-        return "retrying"
-    if facts.owned and not is_lost:
-        return "busy"
+    if facts.owned and not facts.owner_alive:
+        if facts.recovering or not facts.parked:
+            return "orphaned"
+    elif facts.retry or facts.owned:
+        return "retrying" if facts.retry else "busy"
     if facts.waiting:
         return "waiting"
     if facts.parked or facts.undecided:

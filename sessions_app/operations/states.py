@@ -3,13 +3,9 @@
 from collections.abc import Callable
 from typing import Final
 
-from django.db.models import Q
-
 from sessions_app.live import wakes
 from sessions_app.models import MessagePart, ProviderAttempt, Session, SessionInput, Worker
-from sessions_app.sessions.orphans import is_given_up
-
-_ENDED: Final = Q(owner__stopped_at__isnull=False) | Q(owner__dead_at__isnull=False)
+from sessions_app.sessions.orphans import has_dead_owner, is_given_up
 
 
 def live_drains() -> int:
@@ -20,7 +16,7 @@ def live_drains() -> int:
 
 def orphans() -> int:
     """Without those that nobody will recover before a person acts."""
-    return Session.objects.filter(_ENDED & ~is_given_up(), owner__isnull=False).count()
+    return Session.objects.filter(has_dead_owner() & ~is_given_up()).count()
 
 
 def live_workers() -> int:

@@ -92,7 +92,8 @@ def _recoverers(rows: Sequence[Session]) -> dict[str | None, Worker]:
     """Of sessions that were parked before they were settled; of others it says nothing."""
     ids = {row.recovering_id for row in rows if row.parked and row.owner_id is not None}
     ids.discard(None)
-    return dict(Worker.objects.in_bulk(ids)) if ids else {}
+    found = statements.fetch(Worker, {"pk__in": tuple(ids)}) if ids else []
+    return {worker.pk: worker for worker in found}
 
 
 def _look_at(owner: Worker, *, now: datetime) -> _Owner:
